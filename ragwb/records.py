@@ -1,0 +1,151 @@
+"""What a service says, as records: fields, units and the difference between empty and not observed.
+
+A list that is None was not observed; an empty list was observed and is empty. Ranks are positions
+from 1 in the list as returned. JSON is camelCase, the attributes are snake_case. Source: the
+evaluation protocol.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+CHANNEL_STAGES = ("vector", "keyword")
+STAGES = (*CHANNEL_STAGES, "fused", "reranked", "results", "context")
+
+FilterReason = Literal["ACL", "TENANT", "STATUS", "EFFECTIVE_TIME", "VERSION", "THRESHOLD"]
+ChunkState = Literal["published", "unpublished", "retired", "missing"]
+MAX_TOP_K = 100
+
+
+class Record(BaseModel):
+    """Base of the protocol's records: camelCase outside, unknown fields ignored, frozen."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True
+    )
+
+
+class Candidate(Record):
+    """A chunk at one position of one stage; everything but its id may be unobserved (None)."""
+
+    chunk_id: str = Field(min_length=1)
+    score: float | None = None
+    document_id: str | None = None
+    document_version: str | None = None
+    title: str | None = None
+    text: str | None = None
+
+
+class Filtered(Record):
+    """A chunk that a filter kept out of a channel's first candidates; id and reason only."""
+
+    chunk_id: str = Field(min_length=1)
+    channel: str | None = None
+    reason: str
+
+
+class Tokens(Record):
+    """Token counts, each ≥ 0 or None; `context` is counted by the service's own tokenizer."""
+
+    context: int | None = None
+    prompt: int | None = None
+    completion: int | None = None
+
+
+class Retrieval(Record):
+    """The reply to one question.
+
+    Attributes:
+        channels: candidates after the filters, by channel.
+        filtered: chunks that would stand in a channel's first candidates without the filters.
+        fused: the merged list; reranked: None when no reranker ran or it was not observed.
+        results: the list that counts, in the service's order, duplicates kept.
+        context: ids put before the model, in order, after the token budget.
+        timings_ms: milliseconds by stage and `total`, measured by the service.
+    """
+
+    trace_id: str | None = None
+    effective_at: str | None = None
+    rewritten_query: str | None = None
+    channels: dict[str, list[Candidate]] | None = None
+    filtered: list[Filtered] | None = None
+    fused: list[Candidate] | None = None
+    reranked: list[Candidate] | None = None
+    results: list[Candidate]
+    context: list[str] | None = None
+    tokens: Tokens | None = None
+    timings_ms: dict[str, float] | None = None
+    model_calls: int | None = None
+
+    @property
+    def observed(self) -> tuple[str, ...]:
+        """Names of the fields that the service gave, in the protocol's order."""
+        return tuple(name for name in type(self).model_fields if getattr(self, name) is not None)
+
+
+class Chunk(Record):
+    """A stored piece of a document; `start` and `end` are code points in the document's body."""
+
+    chunk_id: str
+    document_id: str | None = None
+    document_version: str | None = None
+    title: str | None = None
+    text: str | None = None
+    start: int | None = None
+    end: int | None = None
+
+
+class Explanation(Record):
+    """What the service knows of one chunk for one question; ranks are without the candidate cut."""
+
+    chunk_id: str
+    state: ChunkState
+    moved_to: list[str] = []
+    visible: bool
+    filtered_by: list[str] = []
+    ranks: dict[str, int | None] = {}
+
+
+class Identity(Record):
+    """Who the token says is asking."""
+
+    subject: str | None = None
+    tenant: str | None = None
+    departments: list[str] | None = None
+
+
+class Chunking(Record):
+    """How documents are cut: size and overlap in tokens."""
+
+    strategy: str | None = None
+    version: str | None = None
+    size: int | None = None
+    overlap: int | None = None
+
+
+class ServiceManifest(Record):
+    """What the service locks for a run; what it does not say is None."""
+
+    protocol: str | None = None
+    service: str | None = None
+    code_version: str | None = None
+    knowledge_snapshot: str | None = None
+    index_version: str | None = None
+    chunking: Chunking | None = None
+    embedding_model: str | None = None
+    embedding_dimensions: int | None = None
+    distance: str | None = None
+    candidate_k: int | None = None
+    threshold: float | None = None
+    keyword: bool | None = None
+    rewrite: bool | str | None = None
+    fusion: dict[str, object] | None = None
+    rerank: str | None = None
+    context_budget_tokens: int | None = None
+    answer_model: str | None = None
+    prompt_version: str | None = None
+    temperature: float | None = None
+    identity: Identity | None = None

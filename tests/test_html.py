@@ -1,0 +1,63 @@
+"""Other people's text is escaped wherever it is shown."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragwb.html import cell, escape, escape_markdown, plain, script_json, table, tag, visible
+
+HOSTILE = "<script>alert(1)</script> {{ x }} \x1b[31mred\x1b[0m \u202eevil `code` | [a](b)"
+
+
+def test_html_cannot_be_opened_or_closed():
+    assert escape("</script><img src=x onerror='a'>") == (
+        "&lt;/script&gt;&lt;img src=x onerror=&#x27;a&#x27;&gt;"
+    )
+
+
+@given(st.text())
+def test_escaped_text_holds_no_markup(text):
+    assert not set("<>\"'") & set(escape(text))
+
+
+@pytest.mark.parametrize(
+    ("char", "shown"),
+    [("\u202e", "⟨U+202E⟩"), ("\x00", "⟨U+0000⟩"), ("\x1b", "⟨U+001B⟩"), ("\ud800", "⟨U+D800⟩")],
+)
+def test_what_hides_or_reorders_is_written_out(char, shown):
+    assert visible(f"a{char}b") == f"a{shown}b"
+
+
+def test_chinese_and_line_breaks_stay():
+    assert visible("退款\n到账\t时间，3–5 个工作日。") == "退款\n到账\t时间，3–5 个工作日。"
+
+
+@given(st.text())
+def test_terminal_text_is_one_line_without_controls(text):
+    line = plain(text)
+    assert "\n" not in line
+    assert "\x1b" not in line
+
+
+def test_terminal_text_loses_colour_codes_and_is_cut():
+    assert plain("\x1b[31mred\x1b[0m alert") == "red alert"
+    assert plain("退款审核通过后多久到账", width=5) == "退款审核…"
+
+
+def test_markdown_syntax_does_not_act():
+    assert escape_markdown("a | b\n[x](y) <b>") == r"a \| b \[x\]\(y\) \<b\>"
+
+
+def test_table_escapes_every_cell_and_shows_unknown_as_a_dash():
+    html = table([{"id": HOSTILE, "n": None}], ["id", "n"], numeric=["n"], caption=HOSTILE)
+    assert "<script" not in html
+    assert '<td class="num">–</td>' in html
+    assert cell(0) == "0"
+
+
+def test_attributes_are_escaped_and_none_is_left_out():
+    assert tag("a", "x", title='"><b>', hidden=None) == '<a title="&quot;&gt;&lt;b&gt;">x</a>'
+
+
+def test_json_in_a_script_cannot_end_it():
+    assert "</script>" not in script_json('{"a": "</script>"}')
