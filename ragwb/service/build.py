@@ -1,0 +1,203 @@
+"""Build an index: into a file of its own, put in place of the old one when it is complete."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from ragwb.knowledge.chunking import ChunkingSpec, DocumentChunk
+from ragwb.knowledge.document import Document
+from ragwb.knowledge.tokens import count_tokens
+from ragwb.service.config import ServiceConfig
+from ragwb.service.corpus import Corpus, embedding_text, read_corpus, sentences, text_hash, words
+from ragwb.service.embedding import Embedder, Vectors
+from ragwb.service.embedding_cache import cached_passages
+from ragwb.service.index import FORMAT, INDEX_FILE, SCHEMA, connect_read_only, read_meta
+
+Progress = Callable[[str, int, int], None]
+_PARTIAL = ".partial-"
+
+
+def build_index(
+    config: ServiceConfig,
+    embedder: Embedder,
+    progress: Progress = lambda _stage, _done, _total: None,
+) -> Path:
+    """Bring the index folder up to date with the corpus; nothing is done when it is.
+
+    A killed build leaves the old index as it was. Passages whose vectors the cache holds are not
+    computed again. One build at a time works on a folder; a second one waits for the first.
+
+    Args:
+        config: where corpus, index and cache are, and how documents are cut.
+        embedder: the model of the vectors.
+        progress: told a stage's name, what is done and of how much, in texts.
+
+    Returns:
+        The index folder.
+
+    Raises:
+        DocumentError: the corpus is wrong. SourceError: a remote embedder failed.
+    """
+    corpus = read_corpus(config.corpus, config.chunking)
+    config.index_dir.mkdir(parents=True, exist_ok=True)
+    with _only_builder(config.index_dir):
+        version = index_version(corpus, embedder, config.chunking)
+        held = read_meta(config.index_dir)
+        if held is None or held["index_version"] != version:
+            _write_index(config, corpus, embedder, version, progress)
+    return config.index_dir
+
+
+def index_version(corpus: Corpus, embedder: Embedder, chunking: ChunkingSpec) -> str:
+    """16 hex digits over all that an index's content depends on."""
+    parts = [FORMAT, corpus.digest, embedder.model, asdict(chunking), chunking.version]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@contextmanager
+def _only_builder(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, which dies with its process, and clear what killed builds left."""
+    with (folder / "build.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for leftover in folder.glob(f"{INDEX_FILE}{_PARTIAL}*"):
+            leftover.unlink(missing_ok=True)
+        yield
+
+
+def _write_index(
+    config: ServiceConfig, corpus: Corpus, embedder: Embedder, version: str, progress: Progress
+) -> None:
+    meta = {
+        "format": FORMAT,
+        "model": embedder.model,
+        "dimensions": embedder.dimensions,
+        "chunking": {**asdict(config.chunking), "version": config.chunking.version},
+        "snapshot": corpus.snapshot,
+        "index_version": version,
+    }
+    target = config.index_dir / INDEX_FILE
+    partial_file = config.index_dir / f"{INDEX_FILE}{_PARTIAL}{os.getpid()}"
+    try:
+        with closing(sqlite3.connect(partial_file)) as store, store:
+            store.executescript(SCHEMA)
+            rows = [(key, json.dumps(value)) for key, value in meta.items()]
+            store.executemany("INSERT INTO meta VALUES (?, ?)", rows)
+            _write_documents(store, corpus.documents)
+            _write_chunks(store, corpus, embedder, config.cache_dir, progress)
+            _write_held(store, config.index_dir)
+        _flush(partial_file)
+        partial_file.replace(target)
+    finally:
+        partial_file.unlink(missing_ok=True)
+
+
+def _write_documents(store: sqlite3.Connection, documents: tuple[Document, ...]) -> None:
+    store.executemany(
+        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                number,
+                document.tenant,
+                document.document_id,
+                document.version,
+                document.title,
+                document.status,
+                json.dumps(document.departments, ensure_ascii=False),
+                document.effective_from and document.effective_from.isoformat(),
+                document.effective_to and document.effective_to.isoformat(),
+                document.source,
+            )
+            for number, document in enumerate(documents)
+        ],
+    )
+
+
+def _write_chunks(
+    store: sqlite3.Connection,
+    corpus: Corpus,
+    embedder: Embedder,
+    cache: Path,
+    progress: Progress,
+) -> None:
+    numbered = [(number, chunk) for number, part in enumerate(corpus.chunks) for chunk in part]
+    texts = [embedding_text(chunk.title, chunk.text) for _, chunk in numbered]
+    # A sentence alone does not say what it is about ("5 working days."): it takes the title along.
+    cut = [
+        [embedding_text(chunk.title, sentence) for sentence in sentences(chunk.text)]
+        for _, chunk in numbered
+    ]
+    vectors = cached_passages(embedder, texts, cache, partial(progress, "chunks"))
+    flat = [sentence for group in cut for sentence in group]
+    flat_vectors = cached_passages(embedder, flat, cache, partial(progress, "sentences"))
+    starts = np.cumsum([0, *map(len, cut)])
+    for row, (number, chunk) in enumerate(numbered):
+        of_sentences = flat_vectors[starts[row] : starts[row + 1]]
+        _write_chunk(store, row, number, chunk, vectors[row], of_sentences)
+
+
+def _write_chunk(
+    store: sqlite3.Connection,
+    row: int,
+    document_no: int,
+    chunk: DocumentChunk,
+    vector: Vectors,
+    sentence_vectors: Vectors,
+) -> None:
+    text = embedding_text(chunk.title, chunk.text)
+    store.execute(
+        "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            row,
+            document_no,
+            chunk.chunk_id,
+            chunk.ordinal,
+            chunk.title,
+            chunk.text,
+            chunk.start,
+            chunk.end,
+            count_tokens(text),
+            text_hash(chunk.text),
+            vector.astype("<f4").tobytes(),
+            sentence_vectors.astype("<f4").tobytes(),
+        ),
+    )
+    # Row ids of FTS5 start at 1.
+    store.execute("INSERT INTO chunk_words (rowid, words) VALUES (?, ?)", (row + 1, _line(text)))
+
+
+def _line(text: str) -> str:
+    return " ".join(words(text))
+
+
+def _write_held(store: sqlite3.Connection, folder: Path) -> None:
+    """Remember every id that this index or one beside it ever held, with its text's hash.
+
+    An index beside it is the same knowledge cut or embedded in another way: that is where an id
+    comes from that a golden set still names after a re-chunking.
+    """
+    store.execute(
+        "INSERT OR IGNORE INTO held SELECT c.chunk_id, d.tenant, c.text_hash "
+        "FROM chunks c JOIN documents d USING (document_no)"
+    )
+    for path in sorted(folder.parent.glob(f"*/{INDEX_FILE}")):
+        if read_meta(path.parent) is not None:
+            with closing(connect_read_only(path)) as other:
+                known = other.execute("SELECT chunk_id, tenant, text_hash FROM held").fetchall()
+            store.executemany("INSERT OR IGNORE INTO held VALUES (?, ?, ?)", known)
+
+
+def _flush(path: Path) -> None:
+    """Onto the disk before the name changes, so that a power cut leaves the old or the new file."""
+    with path.open("rb") as written:
+        os.fsync(written.fileno())

@@ -1,0 +1,101 @@
+"""What the service knows of given chunks for a question: state, filters, ranks without a cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from ragwb.records import Explanation
+from ragwb.service.embedding import Vectors
+from ragwb.service.index import Index
+from ragwb.service.pipeline import (
+    Pipeline,
+    Timings,
+    below_threshold,
+    document_reasons,
+    order,
+    score_channels,
+    visible_rows,
+)
+from ragwb.service.ranking import Mask, Ranking, Scores, best
+from ragwb.service.visibility import Caller
+
+Rankings = dict[str, Ranking | None]
+
+
+def explain(
+    pipeline: Pipeline, caller: Caller, question: str, chunk_ids: Iterable[str]
+) -> list[Explanation]:
+    """What the service knows of chunks for a question that is taken as it stands, never rewritten.
+
+    Ranks have neither candidate cut nor threshold. Those of a chunk that the caller may not see
+    are the ones it would have if it alone were let in: whether a filter is all that is missing.
+
+    Returns:
+        One explanation per id, in the order asked; an unknown id has the state missing.
+    """
+    scores, vector = score_channels(pipeline, question, Timings())
+    reasons = document_reasons(pipeline, caller, pipeline.clock())
+    visible = visible_rows(pipeline.index, reasons)
+    rank = partial(_rank, pipeline, scores, vector)
+    of_visible = rank(visible)
+    explained = []
+    for chunk_id in chunk_ids:
+        row = pipeline.index.row_of.get(chunk_id)
+        if row is None:
+            explained.append(_missing(pipeline.index, chunk_id, of_visible))
+            continue
+        held = of_visible if visible[row] else rank(_with(visible, row))
+        explained.append(_known(pipeline, row, reasons, scores, held))
+    return explained
+
+
+def _rank(
+    pipeline: Pipeline, scores: dict[str, Scores], vector: Vectors | None, allowed: Mask
+) -> Rankings:
+    channels = {name: best(values, allowed) for name, values in scores.items()}
+    fused, reranked = order(pipeline, channels, vector, Timings())
+    return {**channels, "fused": fused, "reranked": reranked}
+
+
+def _with(visible: Mask, row: int) -> Mask:
+    mask = visible.copy()
+    mask[row] = True
+    return mask
+
+
+def _missing(index: Index, chunk_id: str, stages: Iterable[str]) -> Explanation:
+    return Explanation(
+        chunk_id=chunk_id,
+        state="missing",
+        moved_to=_moved(index, chunk_id),
+        visible=False,
+        filtered_by=[],
+        ranks=dict.fromkeys(stages),
+    )
+
+
+def _known(
+    pipeline: Pipeline,
+    row: int,
+    reasons: Sequence[tuple[str, ...]],
+    scores: dict[str, Scores],
+    held: Rankings,
+) -> Explanation:
+    index, config = pipeline.index, pipeline.config
+    found = list(reasons[int(index.document_of[row])])
+    below = any(below_threshold(config, name, values)[row] for name, values in scores.items())
+    return Explanation(
+        chunk_id=index.chunk_ids[row],
+        state=index.document(row).status,
+        moved_to=_moved(index, index.chunk_ids[row]),
+        visible=not found,
+        filtered_by=[*found, "THRESHOLD"] if below else found,
+        ranks={name: ranking.rank(row) if ranking else None for name, ranking in held.items()},
+    )
+
+
+def _moved(index: Index, chunk_id: str) -> list[str]:
+    """Published chunks that hold the same text; nothing moves into a draft or a withdrawn one."""
+    rows = index.moved_rows(chunk_id)
+    return [index.chunk_ids[row] for row in rows if index.document(row).status == "published"]

@@ -1,0 +1,250 @@
+"""From a question to results: rewrite, channels, filter, fusion, rerank, context; all visible."""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from ragwb.errors import UsageError
+from ragwb.records import Candidate, Filtered, Retrieval, Tokens
+from ragwb.service.config import ServiceConfig
+from ragwb.service.embedding import Embedder, Vectors
+from ragwb.service.index import Index
+from ragwb.service.ranking import Mask, Ranking, Scores, best, fuse, rerank
+from ragwb.service.visibility import Caller, filter_reasons, newest_versions
+
+Clock = Callable[[], datetime.datetime]
+Rewrite = Callable[[str], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """What answers a question: configuration, index, model, clock and rewriter."""
+
+    config: ServiceConfig
+    index: Index
+    embedder: Embedder
+    clock: Clock
+    rewrite: Rewrite | None = None
+
+
+@dataclass(slots=True)
+class Timings:
+    """Milliseconds by stage, in the order in which the stages ended."""
+
+    by_stage: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def measure(self, stage: str) -> Iterator[None]:
+        """Add the time spent inside to a stage."""
+        start = time.perf_counter()
+        yield
+        spent = (time.perf_counter() - start) * 1000
+        self.by_stage[stage] = round(self.by_stage.get(stage, 0.0) + spent, 3)
+
+
+def utc_now() -> datetime.datetime:
+    """The clock of a service that is not under test."""
+    return datetime.datetime.now(datetime.UTC)
+
+
+def load_rewrite(name: str | None) -> Rewrite | None:
+    """The function that `module:function` names, or None.
+
+    Raises:
+        UsageError: the name has another form, or nothing callable stands there.
+    """
+    if name is None:
+        return None
+    module_name, _, attribute = name.partition(":")
+    try:
+        function = getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(f"rewrite {name!r}: give module:function that can be imported") from error
+    if not callable(function):
+        raise UsageError(f"rewrite {name!r} is not a function")
+    found: Rewrite = function
+    return found
+
+
+def retrieve(
+    pipeline: Pipeline, caller: Caller, question: str, top_k: int, *, explain: bool
+) -> Retrieval:
+    """The results of a question for a caller, with everything that the stages held.
+
+    Args:
+        pipeline: the service.
+        caller: who asks; decides what the filters leave.
+        question: the text, not blank.
+        top_k: results wanted, 1 to 100.
+        explain: whether what the filters took is named too; else `filtered` is not observed.
+    """
+    timings = Timings()
+    now = pipeline.clock()
+    with timings.measure("total"):
+        rewritten = _rewrite(pipeline, question, timings)
+        query = rewritten or question
+        scores, vector = score_channels(pipeline, query, timings)
+        with timings.measure("filter"):
+            reasons = document_reasons(pipeline, caller, now)
+            visible = visible_rows(pipeline.index, reasons)
+        channels = cut_channels(pipeline.config, scores, visible)
+        fused, reranked = order(pipeline, channels, vector, timings)
+        final = reranked or fused
+        rows = final.rows[:top_k].tolist()
+        with timings.measure("context"):
+            context = _fit(pipeline, rows)
+        results = _results(pipeline.index, rows, final.scores[:top_k])
+    ids = pipeline.index.chunk_ids
+    taken = _filtered(pipeline, scores, visible, reasons) if explain else None
+    return Retrieval(
+        trace_id=uuid.uuid4().hex,
+        effective_at=now.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        rewritten_query=rewritten,
+        channels={name: _candidates(ids, ranking) for name, ranking in channels.items()},
+        filtered=taken,
+        fused=_candidates(ids, fused),
+        reranked=_candidates(ids, reranked) if reranked else None,
+        results=results,
+        context=[ids[row] for row in context],
+        tokens=Tokens(context=int(pipeline.index.tokens_of[context].sum()) if context else 0),
+        timings_ms=timings.by_stage,
+        model_calls=0 if vector is None else 1,
+    )
+
+
+def score_channels(
+    pipeline: Pipeline, query: str, timings: Timings
+) -> tuple[dict[str, Scores], Vectors | None]:
+    """The score of every row by channel of the mode, and the question's vector when needed."""
+    config, index = pipeline.config, pipeline.index
+    vector = None
+    if "vector" in config.channels or config.rerank:
+        with timings.measure("embedding"):
+            vector = pipeline.embedder.query(query)
+    scores: dict[str, Scores] = {}
+    if "vector" in config.channels and vector is not None:
+        with timings.measure("vector"):
+            scores["vector"] = (index.vectors @ vector).astype(np.float64)
+    if "keyword" in config.channels:
+        with timings.measure("keyword"):
+            scores["keyword"] = index.keyword_scores(query)
+    return scores, vector
+
+
+def document_reasons(
+    pipeline: Pipeline, caller: Caller, now: datetime.datetime
+) -> list[tuple[str, ...]]:
+    """By document number what keeps it from the caller at this moment, () when nothing does."""
+    today = now.astimezone(ZoneInfo(pipeline.config.timezone)).date()
+    documents = pipeline.index.documents
+    newest = newest_versions(documents, today)
+    return [filter_reasons(document, caller, today, newest) for document in documents]
+
+
+def visible_rows(index: Index, reasons: Sequence[tuple[str, ...]]) -> Mask:
+    """By row whether nothing keeps its document away."""
+    of_document = np.array([not found for found in reasons], dtype=np.bool_)
+    return of_document[index.document_of]
+
+
+def cut_channels(
+    config: ServiceConfig, scores: dict[str, Scores], visible: Mask
+) -> dict[str, Ranking]:
+    """Each channel's candidates: visible, not below the threshold, at most candidate K."""
+    return {
+        name: best(values, visible & ~below_threshold(config, name, values), config.candidate_k)
+        for name, values in scores.items()
+    }
+
+
+def order(
+    pipeline: Pipeline,
+    channels: dict[str, Ranking],
+    vector: Vectors | None,
+    timings: Timings,
+) -> tuple[Ranking, Ranking | None]:
+    """The fused list, and the reranked one when the service reranks."""
+    config = pipeline.config
+    with timings.measure("fusion"):
+        fused = fuse(channels, config.weights, config.rrf_k)
+    if not config.rerank or vector is None:
+        return fused, None
+    with timings.measure("rerank"):
+        return fused, rerank(pipeline.index, fused, vector, config.rerank_weight)
+
+
+def _rewrite(pipeline: Pipeline, question: str, timings: Timings) -> str | None:
+    if pipeline.rewrite is None:
+        return None
+    with timings.measure("rewrite"):
+        rewritten = (pipeline.rewrite(question) or "").strip()
+    return rewritten if rewritten and rewritten != question else None
+
+
+def below_threshold(config: ServiceConfig, channel: str, scores: Scores) -> Mask:
+    """Rows under the threshold, which is a cosine and so says nothing about BM25."""
+    if config.threshold is None or channel != "vector":
+        return np.zeros(len(scores), dtype=np.bool_)
+    return scores < config.threshold
+
+
+def _filtered(
+    pipeline: Pipeline,
+    scores: dict[str, Scores],
+    visible: Mask,
+    reasons: Sequence[tuple[str, ...]],
+) -> list[Filtered]:
+    """What would stand in a channel's first candidate K without the filters, and why it is not."""
+    index, found = pipeline.index, []
+    for name, values in scores.items():
+        below = below_threshold(pipeline.config, name, values)
+        everything = np.ones(len(values), dtype=np.bool_)
+        for row in best(values, everything, pipeline.config.candidate_k).rows.tolist():
+            if not visible[row]:
+                reason = reasons[int(index.document_of[row])][0]
+            elif below[row]:
+                reason = "THRESHOLD"
+            else:
+                continue
+            found.append(Filtered(chunk_id=index.chunk_ids[row], channel=name, reason=reason))
+    return found
+
+
+def _fit(pipeline: Pipeline, rows: Sequence[int]) -> list[int]:
+    """The longest start of the results whose titles and texts fit the token budget."""
+    used, kept = 0, []
+    for row in rows:
+        used += int(pipeline.index.tokens_of[row])
+        if used > pipeline.config.context_budget_tokens:
+            break
+        kept.append(row)
+    return kept
+
+
+def _candidates(ids: Sequence[str], ranking: Ranking) -> list[Candidate]:
+    pairs = zip(ranking.rows.tolist(), ranking.scores.tolist(), strict=True)
+    return [Candidate(chunk_id=ids[row], score=score) for row, score in pairs]
+
+
+def _results(index: Index, rows: Sequence[int], scores: Scores) -> list[Candidate]:
+    chunks = index.chunks(rows)
+    return [
+        Candidate(
+            chunk_id=chunk.chunk_id,
+            score=score,
+            document_id=chunk.document_id,
+            document_version=chunk.document_version,
+            title=chunk.title,
+            text=chunk.text,
+        )
+        for chunk, score in zip(chunks, scores.tolist(), strict=True)
+    ]
