@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 # Bidi embeddings, overrides and isolates can reorder the text around them (CVE-2021-42574).
 _BIDI = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&$])")
+# What acts anywhere, an underscore that is not inside a word, and what acts only as a line's first.
+_MARKDOWN = re.compile(r"[\\`*\[\]<>|~&$]|(?<!\w)_|_(?!\w)|^[#+\-=]|(?<=^)\d+(?=[.)])")
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.")
 
 
@@ -35,7 +36,13 @@ def escape(text: object) -> str:
 
 def escape_markdown(text: object) -> str:
     """Text for one line or table cell of Markdown: syntax escaped, line breaks made spaces."""
-    return _MARKDOWN.sub(r"\\\1", " ".join(visible(text).split()))
+    line = " ".join(visible(text).split())
+    return _MARKDOWN.sub(lambda found: _escape_markdown(found[0]), line)
+
+
+def _escape_markdown(sign: str) -> str:
+    # A number that would start a list is defused at its dot, for a backslash before a digit shows.
+    return f"{sign}\u2060" if sign.isdigit() else f"\\{sign}"
 
 
 def plain(text: object, *, width: int | None = None) -> str:

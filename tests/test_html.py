@@ -45,7 +45,11 @@ def test_terminal_text_loses_colour_codes_and_is_cut():
 
 
 def test_markdown_syntax_does_not_act():
-    assert escape_markdown("a | b\n[x](y) <b>") == r"a \| b \[x\]\(y\) \<b\>"
+    assert escape_markdown("a | b\n[x](y) <b>") == r"a \| b \[x\](y) \<b\>"
+    assert escape_markdown("# a") == r"\# a"
+    assert escape_markdown("- a") == r"\- a"
+    assert escape_markdown("_a_ hit_rate 0.5 (1/2)") == r"\_a\_ hit_rate 0.5 (1/2)"
+    assert escape_markdown("1. a") == "1\u2060. a"
 
 
 def test_table_escapes_every_cell_and_shows_unknown_as_a_dash():

@@ -24,7 +24,14 @@ from ragwb.service.chunks import chunks_by_document, chunks_by_id
 from ragwb.service.config import ServiceConfig
 from ragwb.service.explain import explain
 from ragwb.service.openapi import openapi
-from ragwb.service.pipeline import Clock, Pipeline, retrieve, utc_now
+from ragwb.service.pipeline import (
+    Clock,
+    Pipeline,
+    document_reasons,
+    retrieve,
+    utc_now,
+    visible_rows,
+)
 from ragwb.service.problems import ProblemError, on_failure, on_http_exception, on_problem, problem
 from ragwb.service.requests import (
     ChunksRequest,
@@ -178,7 +185,11 @@ def _manifest(pipeline: Pipeline, caller: Caller, _body: bytes) -> dict[str, Any
             subject=caller.subject, tenant=caller.tenant, departments=list(caller.departments)
         ),
     )
-    return _json(manifest)
+    # Beside the protocol's fields: how much of the knowledge this identity can be shown at all.
+    reasons = document_reasons(pipeline, caller, pipeline.clock())
+    visible = int(visible_rows(pipeline.index, reasons).sum())
+    total = len(pipeline.index.chunk_ids)
+    return {**_json(manifest), "chunks": {"total": total, "visible": visible}}
 
 
 def _rerank_name(config: ServiceConfig, model: str) -> str | None:

@@ -1,0 +1,89 @@
+"""What people type: commands that parse, call one function of the package, and print.
+
+Exit codes: 0 pass · 1 a gate or threshold failed · 2 usage, bad input, or an error · 3 undecided.
+Results go to stdout, progress and logs to stderr. Each module here holds the commands of one
+subject; heavy imports stand inside the commands, so that `ragwb --help` is quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from ragwb.cli.demo import demo_app
+from ragwb.cli.evaluate import evaluate_app
+from ragwb.cli.golden import golden_app
+from ragwb.cli.notebooks import notebooks_app
+from ragwb.cli.runs import runs_app
+from ragwb.cli.service import service_app
+from ragwb.errors import RagwbError
+from ragwb.html import plain
+
+__all__ = ["app", "main"]
+
+USAGE_ERROR = 2
+
+app = typer.Typer(
+    name="ragwb",
+    help="Measure a RAG system's retrieval on a golden set, open every case, decide what ships.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for commands in (demo_app, evaluate_app, notebooks_app, service_app):
+    app.add_typer(commands)
+app.add_typer(golden_app, name="golden", help="Check golden sets and resolve their evidence.")
+app.add_typer(runs_app, name="runs", help="List, open, export and compare saved runs.")
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: bool = typer.Option(False, "--version", help="Print the version and stop."),
+) -> None:
+    """Print the version when asked; the rest is in the commands."""
+    if version:
+        from ragwb import __version__
+
+        typer.echo(f"ragwb {__version__}")
+        raise typer.Exit
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with the documented code; a person never sees a traceback."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    try:
+        code = app(args=arguments, standalone_mode=False)
+    except RagwbError as error:
+        return _complain(str(error), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        return _complain("stopped", USAGE_ERROR)
+    except BrokenPipeError:
+        # The reader went away (`| head`): Python must not complain of it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return USAGE_ERROR
+    except Exception as error:
+        if os.environ.get("RAGWB_DEBUG"):
+            raise
+        return _complain(_describe(error), USAGE_ERROR)
+    return code if isinstance(code, int) else 0
+
+
+def _describe(error: Exception) -> str:
+    usage = getattr(error, "format_message", None)
+    if usage is not None:
+        return f"{usage()} (see --help)"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'system'}: {error.strerror}"
+    return f"unexpected {type(error).__name__}: {error} (RAGWB_DEBUG=1 shows where)"
+
+
+def _complain(message: str, code: int) -> int:
+    typer.echo(f"ragwb: {plain(message)}", err=True)
+    return code

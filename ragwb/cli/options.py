@@ -1,0 +1,103 @@
+"""What several commands share: reading options, and printing rows in the asked format."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ragwb.errors import UsageError
+
+MAX_K = 100
+
+
+class Format(StrEnum):
+    """How results are printed on stdout."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+OutputFormat = Annotated[Format, typer.Option("--format", help="How results go to stdout.")]
+
+
+def parse_ks(text: str | None, *, top_k: int) -> list[int] | None:
+    """The Ks of `--k 1,3,5`, sorted and distinct; None when none were given.
+
+    Raises:
+        UsageError: one is not a whole number from 1 to 100, or lies beyond top K.
+    """
+    if not 1 <= top_k <= MAX_K:
+        raise UsageError(f"--top-k {top_k}: must be a whole number from 1 to {MAX_K}")
+    if text is None:
+        return None
+    ks = sorted({_parse_k(part.strip()) for part in text.split(",")})
+    if ks[-1] > top_k:
+        raise UsageError(f"--k {ks[-1]}: nothing was asked for beyond top K = {top_k}")
+    return ks
+
+
+def _parse_k(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_K):
+        raise UsageError(f"--k {text!r}: must be whole numbers from 1 to {MAX_K}, such as 1,3,5")
+    return int(text)
+
+
+def parse_identities(pairs: Sequence[str]) -> dict[str, Path]:
+    """`LABEL=TOKEN_FILE` pairs by label.
+
+    Raises:
+        UsageError: a pair has no label or no file, a label comes twice, or a file is not there.
+    """
+    identities: dict[str, Path] = {}
+    for pair in pairs:
+        label, equals, name = pair.partition("=")
+        if not (label and equals and name):
+            raise UsageError("--identity needs LABEL=TOKEN_FILE")
+        if label in identities:
+            raise UsageError(f"--identity {label}: given twice")
+        if not Path(name).is_file():
+            raise UsageError(f"--identity {label}: no file {name}")
+        identities[label] = Path(name)
+    return identities
+
+
+def print_json(value: object) -> None:
+    """One JSON value to stdout; a terminal cannot be driven by what it holds."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]], output: Format) -> None:
+    """Rows of the same keys to stdout; NaN and None are unknown: null, an empty cell or –."""
+    clean = [{name: _known(value) for name, value in row.items()} for row in rows]
+    if output == Format.json:
+        print_json(clean)
+        return
+    columns = list(clean[0]) if clean else []
+    if output == Format.csv:
+        writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(clean)
+        return
+    from ragwb.view.panel import text_table
+
+    typer.echo(
+        text_table([{n: _shown(v) for n, v in row.items()} for row in clean], columns)
+        if clean
+        else "none"
+    )
+
+
+def _known(value: Any) -> Any:
+    return None if isinstance(value, float) and value != value else value
+
+
+def _shown(value: Any) -> Any:
+    return f"{value:.4f}".rstrip("0").rstrip(".") if isinstance(value, float) else value

@@ -1,0 +1,52 @@
+"""The reference service as a process of its own for the length of a block."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from ragwb.errors import RagwbError
+
+READY = "ragwb serve: "
+STOP_TIMEOUT_S = 10
+
+
+@contextmanager
+def served(arguments: Sequence[str]) -> Iterator[str]:
+    """Start `ragwb serve` on a free loopback port, give its base URL, and stop it at the end.
+
+    Args:
+        arguments: flags of `ragwb serve`; host and port are chosen here.
+    Raises:
+        RagwbError: the service ended before it was ready; its own words are on stderr.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "ragwb",
+        "serve",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "0",
+        *arguments,
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8") as process:
+        try:
+            yield _base_url(process)
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _base_url(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith(READY):
+            return line.removeprefix(READY).strip()
+    raise RagwbError(f"the reference service ended with code {process.wait()} before it was ready")

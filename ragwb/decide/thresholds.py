@@ -1,0 +1,97 @@
+"""Absolute limits on the figures of one run, and the verdict that follows from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from ragwb.errors import UsageError
+
+Verdict = Literal["pass", "fail", "undecided"]
+EXIT_CODES: Mapping[Verdict, int] = {"pass": 0, "fail": 1, "undecided": 3}
+
+# The limits that a person may set: the figure each one holds (K stands for top K), and which way.
+LIMITS: Mapping[str, tuple[str, Literal["min", "max"]]] = {
+    "min_recall": ("recall@K", "min"),
+    "min_hit_rate": ("hit_rate@K", "min"),
+    "min_mrr": ("mrr@K", "min"),
+    "min_ndcg": ("ndcg@K", "min"),
+    "max_duplicate_rate": ("duplicate_rate@K", "max"),
+    "max_p95_ms": ("p95_ms", "max"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """One limit held against one figure.
+
+    Attributes:
+        name: one of `LIMITS`, such as `min_recall`.
+        metric: the figure's name, such as `recall@5`.
+        limit: the limit, in the figure's own unit; meeting it exactly passes.
+        value: the figure, None when it was not observed or is undefined.
+        passed: None when there is no figure to hold against the limit.
+    """
+
+    name: str
+    metric: str
+    limit: float
+    value: float | None
+    passed: bool | None
+
+    def to_dict(self) -> dict[str, object]:
+        """The fields as JSON values."""
+        return asdict(self)
+
+
+def check_thresholds(
+    metrics: Mapping[str, float | None], limits: Mapping[str, float | None], *, top_k: int
+) -> tuple[Threshold, ...]:
+    """Hold figures against limits; a limit that is None was not set.
+
+    Args:
+        metrics: figures by name, such as `recall@5` and `p95_ms`.
+        limits: limits by the names of `LIMITS`; rates in [0, 1], milliseconds ≥ 0.
+        top_k: the K at which the figures are held.
+    Raises:
+        UsageError: an unknown name, or a limit outside its range.
+    """
+    return tuple(
+        _check(name, limit, metrics, top_k) for name, limit in limits.items() if limit is not None
+    )
+
+
+def _check(name: str, limit: float, metrics: Mapping[str, float | None], top_k: int) -> Threshold:
+    if name not in LIMITS:
+        raise UsageError(f"unknown threshold {name!r}; known: {', '.join(LIMITS)}")
+    pattern, direction = LIMITS[name]
+    metric = pattern.replace("@K", f"@{top_k}")
+    upper = math.inf if metric.endswith("_ms") else 1.0
+    if not 0 <= limit <= upper or math.isinf(limit):
+        scope = "at least 0" if upper == math.inf else "between 0 and 1"
+        raise UsageError(f"--{name.replace('_', '-')} {limit:g}: must be {scope}")
+    value = metrics.get(metric)
+    passed = None if value is None else value >= limit if direction == "min" else value <= limit
+    return Threshold(name, metric, limit, value, passed)
+
+
+def decide_verdict(
+    thresholds: Iterable[Threshold], *, n_scored: int, n_errors: int, n_forbidden: int
+) -> Verdict:
+    """Fail for a missed limit or forbidden evidence; else undecided when incomplete; else pass.
+
+    Args:
+        thresholds: limits as checked.
+        n_scored: cases that entered the means; none at all decides nothing.
+        n_errors: cases whose call failed for good.
+        n_forbidden: cases that returned evidence that must not be there.
+    Source: metrics.md, "Verdict".
+    """
+    results = [threshold.passed for threshold in thresholds]
+    if n_forbidden or False in results:
+        return "fail"
+    if n_errors or not n_scored or None in results:
+        return "undecided"
+    return "pass"

@@ -1,0 +1,50 @@
+"""Write the three files of an eval report."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragwb.report.markdown import to_markdown
+from ragwb.report.notebook import run_notebook, write_atomically
+from ragwb.settings import shared_file
+
+if TYPE_CHECKING:
+    from ragwb.report.evaluation import Evaluation
+
+RETRIEVAL_NOTEBOOK = "10_retrieval_run.ipynb"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFiles:
+    """Where a report was written."""
+
+    json: Path
+    markdown: Path
+    html: Path
+
+
+def write_report(evaluation: Evaluation, base: Path) -> ReportFiles:
+    """Write `<base>.json`, `.md` and `.html`, each replaced in one step.
+
+    Args:
+        evaluation: an evaluated run.
+        base: the path without an ending; parents are made. A dot in its name is part of the name.
+    Raises:
+        UsageError: a file cannot be written.
+        ReportError: the notebook failed; the other two files are there by then.
+    """
+    files = ReportFiles(*(base.with_name(base.name + end) for end in (".json", ".md", ".html")))
+    text = json.dumps(evaluation.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
+    write_atomically(files.json, text + "\n")
+    write_atomically(files.markdown, to_markdown(evaluation))
+    parameters = {
+        "run": str(evaluation.run.path),
+        "k": list(evaluation.scores.ks),
+        "limits": {threshold.name: threshold.limit for threshold in evaluation.thresholds},
+    }
+    notebook = shared_file("notebooks", RETRIEVAL_NOTEBOOK)
+    run_notebook(notebook, parameters, files.html, cwd=Path.cwd())
+    return files

@@ -1,0 +1,254 @@
+"""Run a parameterised notebook headless and keep it as one HTML file that reaches for no network.
+
+papermill alone runs on with no parameters cell, lets a second one win, and only warns of an unknown
+name; a report that ignored what it was told would be worse than none, so all three are refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import copy
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragwb.errors import RagwbError, UsageError
+from ragwb.html import plain
+from ragwb.settings import shared_file
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+SUMMARY_MIME = "application/vnd.ragwb.summary+json"
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (float, int),
+    "bool": (bool,),
+    "list": (list,),
+    "dict": (dict,),
+}
+
+
+class ReportError(RagwbError):
+    """A notebook failed while it ran; the text names the cell and the kept notebook."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One line of a notebook's parameters cell: `name: type = literal  # help`."""
+
+    name: str
+    type_name: str
+    default: object
+
+
+def find_notebook(name: str) -> Path:
+    """A notebook by path, or by the name of one that comes with ragwb, such as `10_retrieval_run`.
+
+    Raises:
+        UsageError: there is none; the known names are listed.
+    """
+    path = Path(name)
+    if path.suffix == ".ipynb" and path.is_file():
+        return path
+    folder = shared_file("notebooks")
+    known = sorted(file.stem for file in folder.glob("*.ipynb"))
+    if Path(name).stem in known:
+        return folder / f"{Path(name).stem}.ipynb"
+    raise UsageError(f"no notebook {plain(name)!r}; known: {', '.join(known)}")
+
+
+def read_parameters(notebook: NotebookNode) -> list[Parameter]:
+    """What a notebook's single parameters cell declares.
+
+    Raises:
+        UsageError: there is not exactly one such cell, or a line does not assign a literal.
+    """
+    cells = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
+    if len(cells) != 1:
+        raise UsageError(
+            f"the notebook has {len(cells)} cells tagged 'parameters', needs exactly one"
+        )
+    return [_parameter(node) for node in ast.parse(cells[0].source).body]
+
+
+def _parameter(node: ast.stmt) -> Parameter:
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
+        with contextlib.suppress(ValueError):
+            default = ast.literal_eval(node.value)
+            return Parameter(node.target.id, ast.unparse(node.annotation), default)
+    raise UsageError(f"parameters cell, line {node.lineno}: write `name: type = literal`")
+
+
+def check_parameters(parameters: list[Parameter], given: Mapping[str, object]) -> None:
+    """Refuse a name that the notebook does not declare and a value of another type.
+
+    Raises:
+        UsageError: names the parameter, what was given and what is known.
+    """
+    known = {parameter.name: parameter for parameter in parameters}
+    for name, value in given.items():
+        if name not in known:
+            raise UsageError(f"unknown parameter {plain(name)!r}; known: {', '.join(known)}")
+        expected = known[name].type_name
+        optional = expected.endswith("| None")
+        types = _TYPES.get(expected.removesuffix("| None").strip(), (object,))
+        wrong_bool = isinstance(value, bool) and bool not in types and object not in types
+        if (value is None and not optional) or (
+            value is not None and (wrong_bool or not isinstance(value, types))
+        ):
+            raise UsageError(f"parameter {name}: needs {expected}, got {plain(json.dumps(value))}")
+
+
+def run_notebook(
+    path: Path, parameters: Mapping[str, object], html_path: Path, *, cwd: Path
+) -> dict[str, Any] | None:
+    """Run a notebook and replace `html_path` by its report, at once and only if every cell ran.
+
+    Args:
+        path: the notebook; it is not changed.
+        parameters: JSON values by name.
+        html_path: the report; parents are made.
+        cwd: the folder in which the cells run.
+    Returns:
+        What the notebook recorded with `ragwb.record`, None if it recorded nothing.
+    Raises:
+        UsageError: a parameter is unknown or of the wrong type.
+        ReportError: a cell failed; the notebook is kept beside the report as `*.failed.ipynb`.
+    """
+    import nbformat
+
+    notebook = nbformat.read(path, as_version=4)
+    check_parameters(read_parameters(notebook), parameters)
+    html_path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="ragwb-") as scratch:
+        executed = _execute(path, parameters, html_path, Path(scratch), cwd)
+    write_atomically(html_path, export_html(executed, title=_title(notebook)))
+    html_path.with_suffix(".failed.ipynb").unlink(missing_ok=True)
+    return recorded_summary(executed)
+
+
+def _execute(
+    path: Path, parameters: Mapping[str, object], html_path: Path, scratch: Path, cwd: Path
+) -> NotebookNode:
+    import nbformat
+    import papermill
+    from nbclient.exceptions import DeadKernelError
+    from papermill.exceptions import PapermillExecutionError
+
+    output = scratch / "run.ipynb"
+    try:
+        with _quiet_kernels(scratch):
+            papermill.execute_notebook(
+                str(path),
+                str(output),
+                parameters=dict(parameters),
+                cwd=str(cwd),
+                kernel_name="python3",
+                language="python",
+                progress_bar=False,
+                log_output=False,
+            )
+    except (PapermillExecutionError, DeadKernelError) as error:
+        kept = html_path.with_suffix(".failed.ipynb")
+        if output.exists():
+            kept.write_bytes(output.read_bytes())
+        raise ReportError(f"{path.name} failed: {_cause(error)}; see {kept}") from error
+    return nbformat.read(output, as_version=4)
+
+
+def _cause(error: Exception) -> str:
+    cell = getattr(error, "exec_count", None)
+    name, value = getattr(error, "ename", type(error).__name__), getattr(error, "evalue", "")
+    return plain(f"cell {cell}: {name}: {value}" if cell else f"{name}: {value}", width=300)
+
+
+@contextlib.contextmanager
+def _quiet_kernels(folder: Path) -> Iterator[None]:
+    """Kernels that talk over sockets in `folder`: no open port, and no warning of one."""
+    from jupyter_client.manager import AsyncKernelManager
+
+    trait = AsyncKernelManager.transport
+    before, runtime = trait.default_value, os.environ.get("JUPYTER_RUNTIME_DIR")
+    if os.name == "posix":
+        trait.default_value = "ipc"
+        os.environ["JUPYTER_RUNTIME_DIR"] = str(folder)
+    try:
+        yield
+    finally:
+        trait.default_value = before
+        os.environ.pop("JUPYTER_RUNTIME_DIR", None)
+        if runtime is not None:
+            os.environ["JUPYTER_RUNTIME_DIR"] = runtime
+
+
+def export_html(notebook: NotebookNode, *, title: str) -> str:
+    """An executed notebook as one HTML page without inputs, scripts or outside references."""
+    from nbconvert import HTMLExporter
+
+    exporter = HTMLExporter(
+        template_name="ragwb",
+        extra_template_basedirs=[str(Path(__file__).parent / "templates")],
+        exclude_input=True,
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+        exclude_anchor_links=True,
+    )
+    shown = copy.deepcopy(notebook)
+    for cell in shown.cells:
+        cell.outputs = [o for o in cell.get("outputs", []) if SUMMARY_MIME not in o.get("data", {})]
+    html, _ = exporter.from_notebook_node(shown, resources={"metadata": {"name": title}})
+    return str(html)
+
+
+def record(summary: Mapping[str, object]) -> None:
+    """Leave a result in the notebook for whoever ran it headless; the last cell calls it.
+
+    Args:
+        summary: JSON values by name. It is not shown.
+    """
+    from IPython.display import publish_display_data
+
+    data = {SUMMARY_MIME: json.loads(json.dumps(summary, allow_nan=False))}
+    publish_display_data(data)  # type: ignore[no-untyped-call]
+
+
+def recorded_summary(notebook: NotebookNode) -> dict[str, Any] | None:
+    """What the last `ragwb.record` of an executed notebook put into it."""
+    for cell in reversed(notebook.cells):
+        for output in cell.get("outputs", []):
+            if SUMMARY_MIME in output.get("data", {}):
+                summary: dict[str, Any] = output["data"][SUMMARY_MIME]
+                return summary
+    return None
+
+
+def _title(notebook: NotebookNode) -> str:
+    first = notebook.cells[0].source.splitlines()[0] if notebook.cells else ""
+    return first.lstrip("# ").strip() or "ragwb"
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a text file so that a reader sees the old one or the whole new one.
+
+    Raises:
+        UsageError: the folder cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        # mkstemp makes files private; a report gets the permissions any new file would.
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)
+        Path(name).replace(path)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error

@@ -1,0 +1,271 @@
+"""The parts of a retrieval report, each as a `Panel`: verdict, figures, slices, cases, manifest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ragwb.html import escape, plain, tag
+from ragwb.report.case_views import case_views
+from ragwb.view.case_card import case_card
+from ragwb.view.panel import Panel, fold, frame_rows, stack, table_panel
+
+if TYPE_CHECKING:
+    from ragwb.decide.thresholds import Threshold
+    from ragwb.report.evaluation import Evaluation
+
+FAILED_COLUMNS = ("case_id", "question", "risk", "recall", "first hit")
+
+
+def headline(evaluation: Evaluation) -> Panel:
+    """The verdict in a line, what to do next, and the warnings that change how to read the rest."""
+    words = _verdict_line(evaluation)
+    steps = list(_next_steps(evaluation))
+    warnings = list(_warnings(evaluation))
+    listed = tag("ul", "".join(tag("li", escape(step)) for step in steps)) if steps else ""
+    verdict = tag("b", evaluation.verdict.upper()) + escape(words) + listed
+    html = "".join(tag("p", escape(text), class_="rw-warning") for text in warnings)
+    html += tag("div", verdict, class_=f"rw-verdict rw-{evaluation.verdict}")
+    text = "\n".join(
+        [*warnings, f"{evaluation.verdict.upper()}: {words}", *(f"- {s}" for s in steps)]
+    )
+    return Panel(text, html)
+
+
+def _verdict_line(evaluation: Evaluation) -> str:
+    report, k = evaluation.to_dict(), evaluation.top_k
+    complete = report["n_scored"] - len(evaluation.failed_case_ids)
+    line = f"{complete}/{report['n_scored']} cases have all their evidence in the first {k}"
+    met = [t for t in evaluation.thresholds if t.passed]
+    if evaluation.thresholds:
+        line += f"; {len(met)}/{len(evaluation.thresholds)} limits met"
+    else:
+        line += "; no limits were set"
+    if report["n_errors"]:
+        line += f"; {report['n_errors']} cases could not be asked, the run is incomplete"
+    return line
+
+
+def _next_steps(evaluation: Evaluation) -> Iterator[str]:
+    k = evaluation.top_k
+    if evaluation.forbidden_case_ids:
+        names = _names(evaluation.forbidden_case_ids)
+        yield f"Look at these first, evidence that must not be there came back: {names}."
+    for threshold in evaluation.thresholds:
+        if threshold.passed is False:
+            yield (
+                f"{threshold.metric} is {_figure(threshold.metric, threshold.value)}, "
+                f"{threshold.name} asks for {threshold.limit:g}."
+            )
+        elif threshold.passed is None:
+            yield f"{threshold.metric} was not observed, so {threshold.name} decides nothing."
+    frame = evaluation.scores.frame
+    errors = frame.loc[frame["status"] == "error", "case_id"].tolist()
+    if errors:
+        yield f"Calls failed for good in {_names(errors)}: see Errors, then run again."
+    high = frame[(frame["risk"] == "high") & frame["case_id"].isin(evaluation.failed_case_ids)]
+    if len(high):
+        names = _names(high["case_id"].tolist())
+        yield f"Open first, high risk and evidence missing in the first {k}: {names}."
+
+
+def _names(case_ids: Sequence[str], most: int = 6) -> str:
+    shown = ", ".join(case_ids[:most])
+    return shown if len(case_ids) <= most else f"{shown} and {len(case_ids) - most} more"
+
+
+def _warnings(evaluation: Evaluation) -> Iterator[str]:
+    model = evaluation.run.manifest.embedding_model or ""
+    if model.startswith("hash"):
+        yield (
+            "These figures say nothing about meaning: the service runs on hash embeddings, "
+            "which only prove that the parts are wired together."
+        )
+    visible = evaluation.run.service().get("chunks", {}).get("visible")
+    if isinstance(visible, int) and visible:
+        share = evaluation.top_k / visible
+        if share > 0.1:
+            yield (
+                f"The first {evaluation.top_k} are {share:.0%} of the {visible} visible chunks: "
+                "recall is easy here."
+            )
+
+
+def figures(evaluation: Evaluation) -> Panel:
+    """The mean of every figure at every K, with the interval and the limit of top K."""
+    rows, scores = metric_rows(evaluation), evaluation.scores
+    columns = tuple(rows[0]) if rows else ()
+    panel = table_panel(rows, columns, numeric=columns[1:-1], empty="No case was scored.")
+    words = (
+        f"Means over {scores.n_scored} of {scores.n_cases} cases; {scores.n_excluded} excluded, "
+        f"{scores.n_errors} errors."
+    )
+    return Panel(f"{words}\n{panel.text}", tag("p", escape(words)) + panel.html)
+
+
+def metric_rows(evaluation: Evaluation) -> list[dict[str, object]]:
+    """A row a figure: its value at each K, then the interval and the limit at top K."""
+    limits = {threshold.metric: threshold for threshold in evaluation.thresholds}
+    at_top = f"@{evaluation.top_k}"
+    rows: dict[str, dict[str, object]] = {}
+    for row in frame_rows(evaluation.scores.summary()):
+        name, _, k = row["metric"].partition("@")
+        figure = rows.setdefault(name, {"metric": name})
+        figure[f"@{k}"] = _figure(name, row["value"], counts=row["counts"])
+        if f"@{k}" == at_top:
+            figure[f"95 % interval {at_top}"] = _interval(row["low"], row["high"])
+            figure["limit"] = _limit(limits.get(row["metric"]))
+    return list(rows.values())
+
+
+def _limit(threshold: Threshold | None) -> str | None:
+    return None if threshold is None else f"{threshold.limit:g} {_mark(threshold.passed)}"
+
+
+def cost(evaluation: Evaluation) -> Panel:
+    """Latency at the client over the attempts that succeeded, and what a question costs."""
+    return table_panel(cost_rows(evaluation), ("figure", "value"), numeric=("value",), empty="")
+
+
+def cost_rows(evaluation: Evaluation) -> list[dict[str, object]]:
+    """The rows of the cost table, formatted; a limit on latency stands beside its figure."""
+    limits = {threshold.metric: threshold for threshold in evaluation.thresholds}
+    names = ("p50_ms", "p95_ms", "p99_ms", "context_tokens", "model_calls", "candidates")
+    rows: list[dict[str, object]] = []
+    for name in names:
+        value = _figure(name, evaluation.metrics[name])
+        limit = _limit(limits.get(name))
+        rows.append({"figure": name, "value": value + (f" (limit {limit})" if limit else "")})
+    return rows
+
+
+def failed_rows(evaluation: Evaluation) -> list[dict[str, object]]:
+    """A line a failed case: its question, risk, recall and reciprocal rank at top K."""
+    frame, k = evaluation.scores.frame, evaluation.top_k
+    questions = {case.case.id: case.case.question for case in evaluation.run.golden()}
+    rows = frame[frame["case_id"].isin(evaluation.failed_case_ids)]
+    return [
+        {
+            "case_id": row["case_id"],
+            "question": questions[row["case_id"]],
+            "risk": row["risk"],
+            "recall": f"{row[f'recall@{k}']:.3g}",
+            "first hit": f"1/{1 / rank:.3g}" if (rank := row[f"mrr@{k}"]) else "none",
+        }
+        for row in frame_rows(rows)
+    ]
+
+
+def _mark(passed: bool | None) -> str:
+    return {True: "✔ met", False: "✖ missed", None: "not observed"}[passed]
+
+
+def _figure(metric: str, value: float | None, *, counts: str | None = None) -> str:
+    """A figure as people read it; a rate over few cases is led by its counts."""
+    if value is None or pd.isna(value):
+        return "–"
+    if metric.endswith("_ms"):
+        return f"{value:,.0f} ms"
+    led = counts if isinstance(counts, str) else ""
+    return f"{led} ({value:.3f})" if led else f"{value:.3f}" if value <= 1 else f"{value:,.1f}"
+
+
+def _interval(low: float | None, high: float | None) -> str | None:
+    # Equal values resample to themselves: no width says nothing about how sure the mean is.
+    if low is None or pd.isna(low) or low == high:
+        return None
+    return f"{low:.3f} – {high:.3f}"
+
+
+def reach(evaluation: Evaluation) -> Panel:
+    """How much of the visible knowledge each K looks at."""
+    visible = evaluation.run.service().get("chunks", {}).get("visible")
+    if not isinstance(visible, int) or not visible:
+        words = "The service does not say how many chunks this identity can see."
+    else:
+        parts = ", ".join(f"K = {k}: {k / visible:.1%}" for k in evaluation.scores.ks)
+        words = f"Of {visible} chunks visible to this identity, {parts}."
+    return Panel(words, tag("p", escape(words)))
+
+
+def slices(evaluation: Evaluation) -> Panel:
+    """Recall, hit rate and MRR at top K by every tag, risk, set and tier that tells cases apart."""
+    fields = evaluation.scores.fields()
+    if not fields:
+        return Panel("No case carries tags.", tag("p", "No case carries tags.", class_="rw-none"))
+    return stack({field: _slice(evaluation, field) for field in fields})
+
+
+def _slice(evaluation: Evaluation, field: str) -> Panel:
+    names = [f"{metric}@{evaluation.top_k}" for metric in ("recall", "hit_rate", "mrr")]
+    rows: dict[str, dict[str, Any]] = {}
+    for row in frame_rows(evaluation.scores.by(field)):
+        metric, value = row["metric"], row["value"]
+        if metric in names:
+            name = "(none)" if pd.isna(row["slice"]) else row["slice"]
+            entry = rows.setdefault(name, {field: name, "n": row["n"], "order": value})
+            entry[metric] = _figure(metric, value, counts=row["counts"])
+            if metric == names[0]:
+                entry["95 % interval"] = _interval(row["low"], row["high"])
+    ordered = sorted(rows.values(), key=lambda row: (pd.isna(row["order"]), row["order"]))
+    columns = (field, "n", names[0], "95 % interval", *names[1:])
+    return table_panel(ordered, columns, numeric=columns[1:], empty="No case was scored.")
+
+
+def failed(evaluation: Evaluation, *, limit: int) -> Panel:
+    """Each failed case opened, high risk first; beyond `limit` the rest is counted and named."""
+    frame = evaluation.scores.frame.set_index("case_id")
+    ids = sorted(
+        evaluation.failed_case_ids,
+        key=lambda c: (frame.at[c, "risk"] != "high", frame.index.get_loc(c)),
+    )
+    if not ids:
+        return Panel("No case failed.", tag("p", "No case failed.", class_="rw-none"))
+    return _cards(evaluation, ids, limit=limit, n_open=1)
+
+
+def passed(evaluation: Evaluation, *, limit: int) -> Panel:
+    """The other cases that answered, closed until they are clicked on."""
+    frame = evaluation.scores.frame
+    failed = set(evaluation.failed_case_ids)
+    answered = frame.loc[frame["status"] != "error", "case_id"]
+    ids = [case_id for case_id in answered if case_id not in failed]
+    if not ids:
+        return Panel("No other case.", tag("p", "No other case.", class_="rw-none"))
+    return _cards(evaluation, ids, limit=limit, n_open=0)
+
+
+def _cards(evaluation: Evaluation, ids: Sequence[str], *, limit: int, n_open: int) -> Panel:
+    views = case_views(evaluation, ids[:limit])
+    cards = [case_card(view, is_open=position < n_open) for position, view in enumerate(views)]
+    rest = ids[limit:]
+    text, html = "\n".join(card.text for card in cards), "".join(card.html for card in cards)
+    if rest:
+        words = f"{len(rest)} more cases are not opened here"
+        text += f"\n{words}: {', '.join(plain(case_id) for case_id in rest)}"
+        html += fold(escape(words), tag("p", escape(", ".join(rest))))
+    return Panel(text, html)
+
+
+def left_out(evaluation: Evaluation) -> Panel:
+    """Cases outside the means: whose call failed for good, and excluded ones, each with why."""
+    report = evaluation.to_dict()
+    errors = table_panel(report["errors"], ("case_id", "error"), empty="No call failed.")
+    excluded = table_panel(report["excluded"], ("case_id", "reason"), empty="No case is excluded.")
+    return stack({"Errors": errors, "Excluded": excluded})
+
+
+def manifest(evaluation: Evaluation) -> Panel:
+    """Everything that the run depends on; what the service did not say is –."""
+    rows: list[dict[str, object]] = [
+        {"field": name, "value": None if value is None else _written(value)}
+        for name, value in evaluation.run.manifest.model_dump(mode="json").items()
+    ]
+    return table_panel(rows, ("field", "value"), empty="")
+
+
+def _written(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
