@@ -1,0 +1,53 @@
+"""What happened? Runs: made by `run_retrieval`, opened by `load_run`, scored by `score`.
+
+`list_runs` names what is there, `diff_manifests` says in which conditions two runs differ, and
+`write_run` makes a run of results that come from elsewhere. Names are loaded when they are first
+used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ragwb.runs.manifest import RunManifest, diff_manifests
+    from ragwb.runs.results import Result, StageList
+    from ragwb.runs.runner import run_retrieval
+    from ragwb.runs.scoring import score
+    from ragwb.runs.store import Run, list_runs, load_run
+    from ragwb.runs.tables import write_tables
+    from ragwb.runs.writer import write_run
+
+_HOME = {
+    "Result": "results",
+    "Run": "store",
+    "RunManifest": "manifest",
+    "StageList": "results",
+    "diff_manifests": "manifest",
+    "list_runs": "store",
+    "load_run": "store",
+    "run_retrieval": "runner",
+    "score": "scoring",
+    "write_run": "writer",
+    "write_tables": "tables",
+}
+__all__ = [
+    "Result",
+    "Run",
+    "RunManifest",
+    "StageList",
+    "diff_manifests",
+    "list_runs",
+    "load_run",
+    "run_retrieval",
+    "score",
+    "write_run",
+    "write_tables",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOME:
+        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

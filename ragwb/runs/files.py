@@ -1,0 +1,44 @@
+"""Files of a run folder: written whole or not at all, hashed, and full disks said in one line."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ragwb.errors import RunError
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that a reader sees the old content or the new, never a part."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def disk_faults(folder: Path, advice: str) -> Iterator[None]:
+    """Turn what the system says of a full or read-only disk into one line.
+
+    Raises:
+        RunError: an OSError came out of the block; `advice` says what to do.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error).splitlines()[0]
+        raise RunError(f"{error.filename or folder}: {reason}; {advice}") from error

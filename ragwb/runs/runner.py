@@ -1,0 +1,314 @@
+"""Running a golden set against a service: concurrent, resumable, synchronous to the caller."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from ragwb.errors import AccessError, RunError, UsageError
+from ragwb.golden.dataset import Dataset
+from ragwb.golden.passages import ResolvedCase
+from ragwb.records import MAX_TOP_K, Chunk
+from ragwb.runs.asking import Clients, OnProgress, Question, ask_all
+from ragwb.runs.evidence import Seen, complete_chunks, explain_lost, resolve_golden
+from ragwb.runs.files import disk_faults, write_whole
+from ragwb.runs.id_space import check_id_space
+from ragwb.runs.journal import JOURNAL, Journal, locked
+from ragwb.runs.manifest import RunManifest, diff_manifests, package_versions, service_fields
+from ragwb.runs.results import Result, result_from_line
+from ragwb.runs.store import Run, find_run, load_golden, load_manifest
+from ragwb.runs.tables import write_tables
+from ragwb.runs.writer import (
+    EXPLAIN,
+    asked_cases,
+    close_run,
+    new_run_id,
+    remove_empty_run,
+    start_run,
+    utc_now,
+)
+from ragwb.settings import Settings
+from ragwb.sources.background import run_in_thread
+from ragwb.sources.http import Sleep
+from ragwb.sources.service import (
+    DEFAULT_CONCURRENCY,
+    DEFAULT_TIMEOUT_S,
+    FullManifest,
+    open_clients,
+)
+from ragwb.sources.token import token_from_file
+
+# Conditions of the asking, not of the answers: they may change when a run goes on.
+_MAY_CHANGE = frozenset({"concurrency", "packages"})
+
+
+@dataclass(slots=True)
+class _Plan:
+    dataset: Dataset
+    settings: Settings
+    top_k: int
+    repeats: int
+    concurrency: int
+    timeout_s: float
+    identities: Mapping[str, Path]
+    chunks: Iterable[Chunk] | None
+    transport: httpx.AsyncBaseTransport | None
+    sleep: Sleep
+    on_progress: OnProgress | None
+    resumed: Path | None
+    # Set when the run has a folder, so that an interrupt can say how to go on.
+    run_id: str | None = field(default=None)
+
+
+def run_retrieval(
+    dataset: Dataset,
+    settings: Settings,
+    *,
+    top_k: int,
+    repeats: int = 1,
+    concurrency: int = DEFAULT_CONCURRENCY,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    resume: str | Path | None = None,
+    identities: Mapping[str, Path] | None = None,
+    chunks: Iterable[Chunk] | None = None,
+    transport: httpx.AsyncBaseTransport | None = None,
+    sleep: Sleep = asyncio.sleep,
+    on_progress: OnProgress | None = None,
+) -> Run:
+    """Ask a service every question of a golden set and keep every answer, as a sealed run.
+
+    Retired cases are not asked. A call that fails for good is an error of its case; the run goes
+    on. Works inside a running event loop too, such as Jupyter's.
+
+    Args:
+        dataset: the golden set.
+        settings: which service, which token, and where runs are kept.
+        top_k: results to ask for, 1 to 100; nothing beyond is known afterwards.
+        repeats: passes over the set, at least 1, fixed before the run starts.
+        concurrency: questions under way at once, at least 1.
+        timeout_s: deadline of one attempt in seconds, > 0.
+        resume: an unfinished run to go on with; only what it has not answered is asked.
+        identities: token file by label; a case with `access: label` is asked with that token.
+        chunks: a local index to resolve passages with, where the service has no /chunks.
+        transport: replaces the network; a seam for tests.
+        sleep: replaces the waits between attempts; a seam for tests.
+        on_progress: called with (done, total) after each question, from the run's own thread.
+
+    Raises:
+        UsageError: an argument is out of range, or a label of the set has no token.
+        SourceError: the service does not answer, or refuses the token, before anything was asked.
+        GoldenError: not one id or passage of the set is known to the service.
+        RunError: the run to resume is not there, is sealed, locked or of other conditions; the disk
+            is full; or the run was interrupted, and how to go on.
+    """
+    _check_range("top_k", top_k, 1, MAX_TOP_K)
+    _check_range("repeats", repeats, 1, None)
+    _check_range("concurrency", concurrency, 1, None)
+    if not timeout_s > 0:
+        raise UsageError(f"timeout {timeout_s:g}: must be more than 0 seconds")
+    _check_labels(dataset, identities or {})
+    plan = _Plan(
+        dataset=dataset,
+        settings=settings,
+        top_k=top_k,
+        repeats=repeats,
+        concurrency=concurrency,
+        timeout_s=timeout_s,
+        identities=identities or {},
+        chunks=chunks,
+        transport=transport,
+        sleep=sleep,
+        on_progress=on_progress,
+        resumed=None if resume is None else _resumable(resume, settings),
+    )
+    try:
+        run = run_in_thread(lambda: _run(plan))
+    except KeyboardInterrupt:
+        raise RunError(_interrupted(plan.run_id)) from None
+    check_id_space(run)
+    return run
+
+
+async def _run(plan: _Plan) -> Run:
+    tokens = {label: token_from_file(path) for label, path in plan.identities.items()}
+    async with open_clients(
+        plan.settings,
+        identities=tokens,
+        concurrency=plan.concurrency,
+        timeout_s=plan.timeout_s,
+        transport=plan.transport,
+        sleep=plan.sleep,
+    ) as clients:
+        said = {label: await client.get_manifest() for label, client in clients.items()}
+        manifest = _manifest(plan, said)
+        if plan.resumed is None:
+            resolved, known = await resolve_golden(plan.dataset, clients, plan.chunks)
+            service = _in_own_words(said[None])
+            with start_run(plan.settings.runs_dir, manifest, resolved, service) as folder:
+                return await _fill(plan, folder, manifest, resolved, known, clients)
+        with _reopened(plan.resumed, manifest) as (started, resolved):
+            known = list(plan.chunks or ())
+            return await _fill(plan, plan.resumed, started, resolved, known, clients)
+
+
+async def _fill(
+    plan: _Plan,
+    folder: Path,
+    manifest: RunManifest,
+    resolved: Sequence[ResolvedCase],
+    known: Sequence[Chunk],
+    clients: Clients,
+) -> Run:
+    """Ask what is left and seal."""
+    plan.run_id = manifest.run_id
+    journal = Journal(folder)
+    try:
+        with disk_faults(folder, f"make room, then go on with --resume {manifest.run_id}"):
+            await ask_all(
+                _questions(resolved, plan.repeats),
+                clients,
+                journal,
+                top_k=plan.top_k,
+                concurrency=plan.concurrency,
+                on_progress=plan.on_progress,
+            )
+            sealed = await _seal(plan, folder, manifest, resolved, known, clients, journal)
+    except AccessError:
+        if not len(journal):
+            remove_empty_run(folder)
+        raise
+    finally:
+        journal.close()
+    return Run(folder, sealed)
+
+
+async def _seal(
+    plan: _Plan,
+    folder: Path,
+    manifest: RunManifest,
+    resolved: Sequence[ResolvedCase],
+    known: Sequence[Chunk],
+    clients: Clients,
+    journal: Journal,
+) -> RunManifest:
+    seen = Seen({case.case.id: case for case in resolved}, plan.top_k)
+    written = write_tables(folder, seen.watch(_results(resolved, plan.repeats, journal)))
+    lines = await explain_lost(seen.lost.values(), clients, concurrency=plan.concurrency)
+    if lines:
+        write_whole(folder / EXPLAIN, lines)
+    chunks = await complete_chunks(seen, known, clients, concurrency=plan.concurrency)
+    return close_run(folder, manifest, resolved, written, chunks)
+
+
+def _questions(resolved: Sequence[ResolvedCase], repeats: int) -> list[Question]:
+    """A repeat is a whole pass: all cases once, then all again."""
+    return [
+        Question(case.case.id, repeat, case.case.question, case.case.access)
+        for repeat in range(1, repeats + 1)
+        for case in asked_cases(resolved)
+    ]
+
+
+def _results(resolved: Sequence[ResolvedCase], repeats: int, journal: Journal) -> Iterator[Result]:
+    """The journal's results in the order of the tables: the golden set's, then repeats."""
+    for case in asked_cases(resolved):
+        for repeat in range(1, repeats + 1):
+            yield result_from_line(journal.read((case.case.id, repeat)))
+
+
+def _in_own_words(said: FullManifest | None) -> dict[str, Any]:
+    return {} if said is None else said.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def _manifest(plan: _Plan, said: Mapping[str | None, FullManifest | None]) -> RunManifest:
+    default = said[None]
+    labelled = {label: own for label, own in said.items() if label is not None}
+    now = utc_now()
+    asked = {
+        "base_url": plan.settings.base_url,
+        "dataset_hash": plan.dataset.content_hash,
+        "top_k": plan.top_k,
+        "repeats": plan.repeats,
+        "identities": sorted(plan.identities),
+        "service": _in_own_words(default),
+    }
+    return RunManifest(
+        run_id=new_run_id(asked, now),
+        created_at=now.isoformat(),
+        base_url=plan.settings.base_url,
+        dataset_version=plan.dataset.version,
+        dataset_hash=plan.dataset.content_hash,
+        top_k=plan.top_k,
+        repeats=plan.repeats,
+        concurrency=plan.concurrency,
+        packages=package_versions(),
+        **service_fields(default, labelled),
+    )
+
+
+def _resumable(ref: str | Path, settings: Settings) -> Path:
+    folder = find_run(ref, settings)
+    _unfinished(folder)
+    return folder
+
+
+@contextmanager
+def _reopened(
+    folder: Path, manifest: RunManifest
+) -> Iterator[tuple[RunManifest, list[ResolvedCase]]]:
+    """Hold an unfinished run that is asked to go on, under the conditions it was started with."""
+    with locked(folder):
+        # Another process may have sealed it between the first look and the lock.
+        started = _unfinished(folder)
+        _check_same_conditions(started, manifest)
+        if not (folder / JOURNAL).exists():
+            raise RunError(f"{folder / JOURNAL}: not there; start a new run")
+        yield started, load_golden(folder)
+
+
+def _unfinished(folder: Path) -> RunManifest:
+    started = load_manifest(folder)
+    if started.sealed:
+        raise RunError(f"run {folder.name} is sealed and never changes: start a new run")
+    return started
+
+
+def _check_same_conditions(started: RunManifest, manifest: RunManifest) -> None:
+    changes = [c for c in diff_manifests(started, manifest) if c.field not in _MAY_CHANGE]
+    if changes:
+        first = changes[0]
+        raise RunError(
+            f"run {started.run_id} cannot go on: {first.field} was {first.baseline!r} when it "
+            f"started and is {first.candidate!r} now; start a new run"
+        )
+
+
+def _check_range(name: str, value: int, low: int, high: int | None) -> None:
+    if value < low or (high is not None and value > high):
+        allowed = f"from {low} to {high}" if high is not None else f"of at least {low}"
+        raise UsageError(f"{name} {value}: must be a whole number {allowed}")
+
+
+def _check_labels(dataset: Dataset, identities: Mapping[str, Path]) -> None:
+    for case in dataset.cases:
+        label = case.access
+        if label is not None and case.tier != "retired" and label not in identities:
+            raise UsageError(
+                f"case {case.id} is asked as {label!r}, which has no token: "
+                f"give --identity {label}=TOKEN_FILE"
+            )
+
+
+def _interrupted(run_id: str | None) -> str:
+    if run_id is None:
+        return "interrupted before anything was asked"
+    return (
+        "interrupted; what was answered is kept: the same command with "
+        f"--resume {run_id} asks for the rest"
+    )

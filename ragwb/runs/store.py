@@ -1,0 +1,312 @@
+"""Saved runs: a folder a run, opened by id, prefix, path, `latest` or a baseline's name."""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from ragwb.errors import RunError
+from ragwb.golden.passages import ResolvedCase
+from ragwb.html import escape, plain, table
+from ragwb.measure.hits import Hits, load_hits
+from ragwb.records import Explanation
+from ragwb.runs.baselines import load_baselines
+from ragwb.runs.manifest import RUN_ID_PATTERN, RunManifest
+from ragwb.runs.tables import CANDIDATES, CASES, CHUNKS, FILTERED
+from ragwb.runs.writer import EXPLAIN, GOLDEN, MANIFEST, SERVICE, folder_hash
+from ragwb.settings import Settings, load_settings
+
+LATEST = "latest"
+_SHOWN = ("run_id", "dataset_version", "top_k", "repeats", "service", "index_version")
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What the service said of one chunk for one question of a run."""
+
+    case_id: str
+    repeat: int
+    question: str
+    explanation: Explanation
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Run:
+    """A sealed run: its folder and its manifest; every table is read when it is asked for."""
+
+    path: Path
+    manifest: RunManifest
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.manifest.run_id
+
+    def cases(self) -> pd.DataFrame:
+        """Answers: a row a (case_id, repeat), in the order of the golden set."""
+        return self._frame(CASES)
+
+    def candidates(self, stage: str | None = None, case_id: str | None = None) -> pd.DataFrame:
+        """What stood where: a row a (case_id, repeat, stage, position), position from 1.
+
+        Args:
+            stage: a channel name, fused, reranked, results or context; None for all.
+            case_id: one case; None for all.
+        """
+        wanted = [("stage", "==", stage), ("case_id", "==", case_id)]
+        return self._frame(CANDIDATES, [term for term in wanted if term[2] is not None])
+
+    def filtered(self) -> pd.DataFrame:
+        """What the filters kept out: a row a (case_id, repeat, position) of the service's list."""
+        return self._frame(FILTERED)
+
+    def chunks(self) -> pd.DataFrame:
+        """What is known of every chunk that the run names: a row a chunk_id."""
+        return self._frame(CHUNKS)
+
+    def golden(self) -> list[ResolvedCase]:
+        """The golden cases as they were scored, retired ones included, in their order."""
+        return load_golden(self.path)
+
+    def hits(self) -> Hits:
+        """The small tables from which every retrieval figure follows."""
+        return load_hits(self.path)
+
+    def service(self) -> dict[str, Any]:
+        """The service's manifest in its own words; empty when it has none."""
+        path = self.path / SERVICE
+        try:
+            said: dict[str, Any] = json.loads(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise RunError(f"{path}: cannot be read: {_first_line(error)}") from error
+        return said
+
+    def explanations(self) -> list[Explained]:
+        """What `/explain` said, as far as it was asked; empty when it was not observed."""
+        path = self.path / EXPLAIN
+        if not path.exists():
+            return []
+        return [_explained(path, *numbered) for numbered in _numbered_lines(path)]
+
+    def __repr__(self) -> str:
+        manifest = self.manifest
+        return (
+            f"Run {manifest.run_id}: {plain(manifest.dataset_version)} at "
+            f"{plain(manifest.base_url)}, top K {manifest.top_k}, repeats {manifest.repeats}"
+        )
+
+    def _repr_html_(self) -> str:
+        said = self.manifest.model_dump()
+        rows = [{"field": name, "value": said[name]} for name in _SHOWN]
+        return table(rows, ["field", "value"], caption=f"Run {escape(self.run_id)}")
+
+    def _frame(
+        self, name: str, terms: list[tuple[str, str, str | None]] | None = None
+    ) -> pd.DataFrame:
+        try:
+            frame: pd.DataFrame = pq.read_table(self.path / name, filters=terms or None).to_pandas()
+        except (OSError, pa.ArrowInvalid) as error:
+            raise RunError(f"{self.path / name}: cannot be read: {_first_line(error)}") from error
+        return frame
+
+
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    """A run in a list: sealed, unfinished (it can be resumed) or broken (it cannot be read)."""
+
+    run_id: str
+    status: Literal["sealed", "unfinished", "broken"]
+    manifest: RunManifest | None
+    path: Path
+
+
+def list_runs(settings: Settings | None = None) -> list[RunEntry]:
+    """All run folders, the newest first, broken ones last."""
+    folder = (settings or load_settings()).runs_dir
+    if not folder.is_dir():
+        return []
+    entries = [_entry(path) for path in sorted(folder.iterdir()) if path.is_dir()]
+    return sorted(entries, key=_age, reverse=True)
+
+
+def load_run(ref: str | Path, settings: Settings | None = None, *, verify: bool = True) -> Run:
+    """A sealed run by id, unique prefix, path, `latest` (the newest) or baseline name.
+
+    Args:
+        ref: a name given by `runs baseline` wins over `latest`, an id and a prefix.
+        settings: where the runs are; default the settings in force.
+        verify: compare the content hash, which reads every file of the run once.
+
+    Raises:
+        RunError: no such run, an ambiguous prefix, a run that is not finished, a missing file, or a
+            content that is not what was sealed.
+    """
+    path = find_run(ref, settings)
+    manifest = load_manifest(path)
+    if not manifest.sealed:
+        raise RunError(
+            f"run {path.name} is not finished: go on with ragwb retrieval-eval --resume {path.name}"
+        )
+    if verify and folder_hash(path, manifest) != manifest.content_hash:
+        raise RunError(
+            f"{path}: wrong content hash, it is not what was sealed: copy it again or run again"
+        )
+    return Run(path, manifest)
+
+
+def find_run(ref: str | Path, settings: Settings | None = None) -> Path:
+    """The folder of a run, finished or not (see `load_run`).
+
+    A name is only ever looked up among the run folders; whatever has a separator in it is a path as
+    typed.
+
+    Raises:
+        RunError: no such run, or more than one.
+    """
+    settings = settings or load_settings()
+    text = str(ref)
+    if isinstance(ref, Path) or not re.fullmatch(RUN_ID_PATTERN, text):
+        return _folder_at(Path(text))
+    baselines = load_baselines(settings)
+    if text in baselines:
+        return _named(settings, baselines[text], f"baseline {text}")
+    if text == LATEST:
+        return _latest(settings)
+    if (settings.runs_dir / text / MANIFEST).is_file():
+        return settings.runs_dir / text
+    return _by_prefix(settings, text)
+
+
+def load_manifest(folder: Path) -> RunManifest:
+    """The manifest of a run folder.
+
+    Raises:
+        RunError: it is absent or not a manifest.
+    """
+    path = folder / MANIFEST
+    try:
+        return RunManifest.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise RunError(f"{path}: {error.strerror}; this is no run folder") from error
+    except ValidationError as error:
+        raise RunError(f"{path}: {_validation(error)}") from error
+
+
+def load_golden(folder: Path) -> list[ResolvedCase]:
+    """The resolved cases of a run folder, finished or not.
+
+    Raises:
+        RunError: the file is absent, or a line is not a resolved case.
+    """
+    path = folder / GOLDEN
+    cases = []
+    with _collector_paused():
+        for number, line in _numbered_lines(path):
+            try:
+                cases.append(ResolvedCase.model_validate_json(line))
+            except ValidationError as error:
+                raise RunError(f"{path}:{number}: {_validation(error)}") from error
+    return cases
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """No garbage collection while many objects are made that all stay: 2.6 times as fast."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        with path.open("rb") as file:
+            yield from enumerate(file, 1)
+    except OSError as error:
+        raise RunError(f"{path}: {error.strerror}; this run is not whole") from error
+
+
+def _explained(path: Path, number: int, line: bytes) -> Explained:
+    try:
+        data = json.loads(line)
+        return Explained(
+            data["case_id"],
+            data["repeat"],
+            data["question"],
+            Explanation.model_validate(data["explanation"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path}:{number}: not an explanation; remove the line") from error
+
+
+def _entry(path: Path) -> RunEntry:
+    try:
+        manifest = load_manifest(path)
+    except RunError:
+        return RunEntry(path.name, "broken", None, path)
+    return RunEntry(path.name, "sealed" if manifest.sealed else "unfinished", manifest, path)
+
+
+def _age(entry: RunEntry) -> tuple[str, str]:
+    return (entry.manifest.created_at if entry.manifest else "", entry.run_id)
+
+
+def _folder_at(path: Path) -> Path:
+    if not (path / MANIFEST).is_file():
+        raise RunError(f"no run at {plain(path)}: ragwb runs list shows the runs that are there")
+    return path.resolve()
+
+
+def _named(settings: Settings, target: str, what: str) -> Path:
+    path = (
+        Path(target) if re.fullmatch(RUN_ID_PATTERN, target) is None else settings.runs_dir / target
+    )
+    if not (path / MANIFEST).is_file():
+        raise RunError(f"{what} names the run {plain(target)}, which is not there any more")
+    return path
+
+
+def _latest(settings: Settings) -> Path:
+    for entry in list_runs(settings):
+        if entry.status == "sealed":
+            return entry.path
+    raise RunError(
+        f"no finished run in {settings.runs_dir}: make one with ragwb retrieval-eval or ragwb demo"
+    )
+
+
+def _by_prefix(settings: Settings, prefix: str) -> Path:
+    found = [entry for entry in list_runs(settings) if entry.run_id.startswith(prefix)]
+    if len(found) == 1:
+        return found[0].path
+    if not found:
+        raise RunError(f"no run {prefix!r} in {settings.runs_dir}: ragwb runs list shows them")
+    named = ", ".join(entry.run_id for entry in found[:3])
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    raise RunError(
+        f"{prefix!r} is the beginning of {len(found)} runs: {named}{more}; type more of it"
+    )
+
+
+def _validation(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return plain(f"{where}: {first['msg']}" if where else first["msg"], width=160)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

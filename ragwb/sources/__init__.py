@@ -1,0 +1,45 @@
+"""Who tells us? Clients of the evaluation protocol and of other people's endpoints.
+
+`ServiceClient` asks, `open_clients` connects one client an identity, `fetch_document_chunks` is the
+synchronous way to the chunks of documents, `TokenSource` keeps a bearer token in force and
+`load_mapping` reads `[tool.ragwb.source]`. Names are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ragwb.sources.mapping import SourceMapping, load_mapping
+    from ragwb.sources.service import Reply, ServiceClient, fetch_document_chunks, open_clients
+    from ragwb.sources.token import TokenSource, token_from_file, token_source
+
+_HOME = {
+    "Reply": "service",
+    "ServiceClient": "service",
+    "SourceMapping": "mapping",
+    "TokenSource": "token",
+    "fetch_document_chunks": "service",
+    "load_mapping": "mapping",
+    "open_clients": "service",
+    "token_from_file": "token",
+    "token_source": "token",
+}
+__all__ = [
+    "Reply",
+    "ServiceClient",
+    "SourceMapping",
+    "TokenSource",
+    "fetch_document_chunks",
+    "load_mapping",
+    "open_clients",
+    "token_from_file",
+    "token_source",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOME:
+        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import run_data
+from run_data import case, service, settings
+from typer.testing import CliRunner
+
+from ragwb.cli.runs import runs_app
+from ragwb.errors import RunError
+from ragwb.runs.store import Run
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
+    monkeypatch.setenv("RAGWB_HOME", str(settings(tmp_path).home))
+    made = [run_data.run(tmp_path, service(), [case(0)], top_k=top_k) for top_k in (3, 5)]
+    return [*made, run_data.run(tmp_path, service(), [case(0)], top_k=5, repeats=2)]
+
+
+def output(*arguments: str) -> str:
+    result = CliRunner().invoke(runs_app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_list_shows_every_run_newest_first(runs: list[Run]) -> None:
+    rows = json.loads(output("list", "--format", "json"))
+    assert [row["run_id"] for row in rows] == [run.run_id for run in reversed(runs)]
+    assert [row["status"] for row in rows] == ["sealed"] * 3
+    assert [row["top_k"] for row in rows] == [5, 5, 3]
+
+
+def test_list_without_runs_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGWB_HOME", str(tmp_path))
+    assert output("list") == "none\n"
+    assert json.loads(output("list", "--format", "json")) == []
+
+
+def test_show_says_conditions_and_counts(runs: list[Run]) -> None:
+    said = json.loads(output("show", "latest", "--format", "json"))
+    assert said["run_id"] == runs[-1].run_id
+    assert (said["n_asked"], said["n_answered"], said["n_errors"]) == (2, 2, 0)
+    assert "dataset_version" in output("show", runs[0].run_id)
+
+
+def test_export_prints_the_files(tmp_path: Path, runs: list[Run]) -> None:
+    lines = output("export", "latest", str(tmp_path / "out"), "--as", "jsonl", "--table", "cases")
+    assert lines.splitlines() == [str(tmp_path / "out" / "cases.jsonl")]
+    assert len((tmp_path / "out" / "cases.jsonl").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("pair", "fields", "verdict"),
+    [
+        ((1, 1), [], "no condition differs"),
+        ((0, 1), ["top_k"], "one condition differs: an experiment"),
+        ((0, 2), ["top_k", "repeats"], "several conditions differ: a confounded comparison"),
+    ],
+)
+def test_diff_manifest_names_the_conditions(
+    runs: list[Run], pair: tuple[int, int], fields: list[str], verdict: str
+) -> None:
+    names = [runs[place].run_id for place in pair]
+    said = json.loads(output("diff-manifest", *names, "--format", "json"))
+    assert [change["field"] for change in said["changed_conditions"]] == fields
+    assert said["confounded"] is (len(fields) > 1)
+    assert verdict in output("diff-manifest", *names)
+
+
+def test_a_baseline_is_a_name_for_a_run(runs: list[Run]) -> None:
+    assert output("baseline", "base", runs[0].run_id) == f"base is run {runs[0].run_id}\n"
+    assert json.loads(output("show", "base", "--format", "json"))["run_id"] == runs[0].run_id
+    rows = json.loads(output("list", "--format", "json"))
+    assert [row["names"] for row in rows] == ["", "", "base"]
+
+
+def test_a_run_that_is_not_there_is_one_line(runs: list[Run]) -> None:
+    with pytest.raises(RunError, match="no run 'absent'"):
+        output("show", "absent")
