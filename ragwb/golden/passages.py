@@ -118,6 +118,27 @@ def resolve_dataset(dataset: Dataset, chunks: Iterable[Chunk] | None) -> list[Re
     return [_resolve_case(case, index) for case in dataset.cases]
 
 
+def watch_forbidden(
+    resolved: Iterable[ResolvedCase], chunks: Iterable[Chunk]
+) -> list[ResolvedCase]:
+    """The cases with the forbidden chunks that only the replies of a run told of.
+
+    A service rightly hides another tenant's or department's chunks from `/chunks`. Should it return
+    one all the same, its document and text in the reply say what it is.
+
+    Args:
+        resolved: cases as resolved before the run.
+        chunks: what the run has seen, with document, version and text.
+    """
+    index = ChunkIndex(chunks)
+    watched = []
+    for case in resolved:
+        seen, _ = _resolve_forbidden(case.case, index)
+        names = _distinct((*case.forbidden_chunk_ids, *seen))
+        watched.append(case.model_copy(update={"forbidden_chunk_ids": names}))
+    return watched
+
+
 def referenced_documents(dataset: Dataset) -> list[tuple[str, str | None]]:
     """(document_id, document_version) of all passages of cases that are asked, distinct, sorted."""
     named = {
@@ -268,7 +289,9 @@ def _resolve_forbidden(case: Case, index: ChunkIndex | None) -> tuple[tuple[str,
             names.extend(found.groups[0])
         else:
             detail = found.detail if found is not None else "the service does not tell its chunks"
-            notes.append(f"forbidden forbidden_evidence[{place}]: cannot be watched: {detail}")
+            notes.append(
+                f"forbidden forbidden_evidence[{place}]: watched in the replies alone: {detail}"
+            )
     return _distinct(names), notes
 
 

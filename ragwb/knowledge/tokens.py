@@ -6,14 +6,15 @@ The name `TOKENIZER` goes into a manifest: another tokenizer gives other sizes a
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from typing import Protocol, cast
 
 TOKENIZER = "o200k_base"
 
-# The tokenizer refuses texts of a million characters; below that, its time is linear.
-_MAX_CHARS = 500_000
+# The tokenizer refuses a text of more than 200,000 tokens; a character has four at most.
+_MAX_CHARS = 50_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -25,9 +26,11 @@ class _Encoding(Protocol):
 
 @cache
 def _encoding() -> _Encoding:
-    import bpe_openai  # 0.2 s for the vocabulary: only who counts pays
+    # It opens its vocabularies by a function that Python 3.11 deprecates, the first at its import.
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        import bpe_openai  # half a second: only who counts pays
 
-    return cast(_Encoding, bpe_openai.get_encoding(TOKENIZER))
+        return cast(_Encoding, bpe_openai.get_encoding(TOKENIZER))
 
 
 def count_tokens(text: str) -> int:

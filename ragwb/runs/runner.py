@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import httpx
 
 from ragwb.errors import AccessError, RunError, UsageError
 from ragwb.golden.dataset import Dataset
-from ragwb.golden.passages import ResolvedCase
+from ragwb.golden.passages import ResolvedCase, watch_forbidden
 from ragwb.records import MAX_TOP_K, Chunk
 from ragwb.runs.asking import Clients, OnProgress, Question, ask_all
 from ragwb.runs.evidence import Seen, complete_chunks, explain_lost, resolve_golden
@@ -26,8 +26,10 @@ from ragwb.runs.store import Run, find_run, load_golden, load_manifest
 from ragwb.runs.tables import write_tables
 from ragwb.runs.writer import (
     EXPLAIN,
+    GOLDEN,
     asked_cases,
     close_run,
+    golden_lines,
     new_run_id,
     remove_empty_run,
     start_run,
@@ -203,7 +205,10 @@ async def _seal(
     if lines:
         write_whole(folder / EXPLAIN, lines)
     chunks = await complete_chunks(seen, known, clients, concurrency=plan.concurrency)
-    return close_run(folder, manifest, resolved, written, chunks)
+    told = (Chunk.model_validate(asdict(chunk)) for chunk in chunks)
+    watched = watch_forbidden(resolved, told)
+    write_whole(folder / GOLDEN, golden_lines(watched))
+    return close_run(folder, manifest, watched, written, chunks)
 
 
 def _questions(resolved: Sequence[ResolvedCase], repeats: int) -> list[Question]:

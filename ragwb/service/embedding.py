@@ -157,14 +157,14 @@ def _folder_digest(folder: Path) -> str:
 def _openai(config: ServiceConfig, transport: httpx.BaseTransport | None) -> Embedder:
     base = (config.embedding_url or "").rstrip("/").removesuffix("/v1")
     model = config.embedding_model or ""
-    client = httpx.Client(
-        headers=_key_header(config.embedding_key_env),
-        timeout=_REMOTE_TIMEOUT_S,
-        transport=transport,
-    )
+    headers = _key_header(config.embedding_key_env)
 
     def encode(texts: Sequence[str], kind: Kind) -> Vectors:  # noqa: ARG001 - the API has one kind
-        return _unit(_ask(client, f"{base}/v1/embeddings", model, texts))
+        # A client a call: an embedder has no end at which a shared one could be closed.
+        with httpx.Client(
+            headers=headers, timeout=_REMOTE_TIMEOUT_S, transport=transport
+        ) as client:
+            return _unit(_ask(client, f"{base}/v1/embeddings", model, texts))
 
     return Embedder(model, int(encode(["a"], "query").shape[1]), encode)
 

@@ -1,0 +1,71 @@
+"""The command line as a whole: help, versions, and errors that never become a traceback."""
+
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from ragwb import __version__
+from ragwb.cli import app
+from ragwb.cli import run as ragwb
+from ragwb.cli.notebooks import copy_notebooks, parse_parameters
+from ragwb.errors import UsageError
+
+
+def commands(group=None, prefix=()):
+    group = group or typer.main.get_command(app)
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*prefix, name))
+        else:
+            yield (*prefix, name), command
+
+
+@pytest.mark.parametrize("path", [path for path, _ in commands()], ids=" ".join)
+def test_every_command_explains_itself(path, capsys):
+    assert ragwb([*path, "--help"]) == 0
+    assert "Usage" in capsys.readouterr().out
+
+
+def test_every_option_and_argument_has_a_help_text():
+    for path, command in commands():
+        for parameter in command.params:
+            assert getattr(parameter, "help", None), f"{' '.join(path)} {parameter.name}"
+
+
+def test_version(capsys):
+    assert ragwb(["--version"]) == 0
+    assert capsys.readouterr().out == f"ragwb {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["runs", "nonsense"], ["score"]])
+def test_wrong_usage_is_one_line_and_exit_code_2(arguments, capfd):
+    assert ragwb(arguments) == 2
+    assert len(capfd.readouterr().err.strip().splitlines()) == 1
+
+
+def test_a_reader_that_goes_away_is_no_error_message(tmp_path):
+    command = f"{sys.executable} -m ragwb retrieval-eval --help | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path)
+    assert "Traceback" not in done.stderr
+
+
+def test_parameters_of_a_notebook_are_json_or_text():
+    assert parse_parameters(["run=latest", "k=[1, 3]", "max_cases=5", "q=a=b"]) == {
+        "run": "latest",
+        "k": [1, 3],
+        "max_cases": 5,
+        "q": "a=b",
+    }
+    for pairs in (["run"], ["=x"], ["a=1", "a=2"]):
+        with pytest.raises(UsageError):
+            parse_parameters(pairs)
+
+
+def test_notebooks_are_copied_and_what_is_there_stays(tmp_path):
+    (tmp_path / "10_retrieval_run.ipynb").write_text("mine", encoding="utf-8")
+    copy_notebooks(tmp_path)
+    assert (tmp_path / "10_retrieval_run.ipynb").read_text(encoding="utf-8") == "mine"
+    copy_notebooks(tmp_path / "new")
+    assert (tmp_path / "new" / "10_retrieval_run.ipynb").is_file()
