@@ -24,7 +24,6 @@ __version__ = "0.1.0"
 _HOMES = {
     "RagwbError": "ragwb.errors",
     "charts": "ragwb.view",
-    "sections": "ragwb.report",
     "evaluate": "ragwb.report.evaluation",
     "latencies": "ragwb.measure.cost",
     "load_dataset": "ragwb.golden.dataset",
@@ -33,6 +32,7 @@ _HOMES = {
     "record": "ragwb.report.notebook",
     "run_retrieval": "ragwb.runs.runner",
     "score": "ragwb.runs.scoring",
+    "sections": "ragwb.report",
     "setup": "ragwb.view.theme",
 }
 _MODULES = frozenset({"charts", "sections"})
@@ -57,9 +57,10 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'ragwb' has no attribute {name!r}")
     home = _HOMES[name]
-    value = (
-        import_module(f"{home}.{name}") if name == "charts" else getattr(import_module(home), name)
-    )
+    if name in _MODULES:
+        value = import_module(f"{home}.{name}")
+    else:
+        value = getattr(import_module(home), name)
     globals()[name] = value
     return value
 

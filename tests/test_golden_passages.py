@@ -14,7 +14,8 @@ from passage_data import BODY, SENTENCES, any_of, groups_of, kinds_of, passage, 
 
 from ragwb.errors import GoldenError
 from ragwb.golden.case import quote_sha256
-from ragwb.golden.passages import PassageSpan, resolve_dataset
+from ragwb.golden.passage_search import PassageSpan
+from ragwb.golden.passages import resolve_dataset
 from ragwb.records import Chunk
 
 # A chunk holds a passage when it contains all of it; all that hold it form one group.

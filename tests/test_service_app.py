@@ -87,7 +87,7 @@ def test_manifest_says_what_is_locked(pipeline: Pipeline) -> None:
         "protocol", "service", "codeVersion", "knowledgeSnapshot", "indexVersion", "chunking",
         "embeddingModel", "embeddingDimensions", "distance", "candidateK", "threshold", "keyword",
         "rewrite", "fusion", "rerank", "contextBudgetTokens", "answerModel", "promptVersion",
-        "temperature", "identity",
+        "temperature", "identity", "chunks",
     }  # fmt: skip
     assert read.protocol == "1"
     assert read.embedding_model == "hash"

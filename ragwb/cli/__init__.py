@@ -32,6 +32,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    # Plain help: drawing boxes would load more than everything else that `--help` needs.
+    rich_markup_mode=None,
 )
 for commands in (demo_app, evaluate_app, notebooks_app, service_app):
     app.add_typer(commands)

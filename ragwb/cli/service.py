@@ -44,7 +44,7 @@ Size = Annotated[int | None, typer.Option(help="Most tokens of a chunk.")]
 Overlap = Annotated[int | None, typer.Option(help="Tokens that neighbours share.")]
 
 
-@service_app.command("index")
+@service_app.command("index", short_help="Build or update an index, and stop.")
 def index_command(
     config: Config = None,
     corpus: Corpus = None,
@@ -80,7 +80,7 @@ def index_command(
     typer.echo(folder)
 
 
-@service_app.command()
+@service_app.command(short_help="Run the reference service.")
 def serve(
     config: Config = None,
     corpus: Corpus = None,
@@ -153,7 +153,7 @@ def serve(
     server.serve(running)
 
 
-@service_app.command()
+@service_app.command(short_help="Print a short-lived token for the service.")
 def token(
     init: Annotated[bool, typer.Option("--init", help="Make the key file, then stop.")] = False,
     key: Annotated[

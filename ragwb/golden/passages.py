@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from ragwb.errors import GoldenError, UsageError
-from ragwb.golden.case import Case, EvidenceGroup, Passage, quote_sha256
-from ragwb.golden.chunk_index import Body, ChunkIndex
+from ragwb.golden.case import Case, EvidenceGroup, Passage
+from ragwb.golden.chunk_index import ChunkIndex
 from ragwb.golden.dataset import Dataset
-from ragwb.golden.quotes import Span
+from ragwb.golden.passage_search import (
+    PassageSpan,
+    distinct,
+    find_passage,
+    touching_chunks,
+)
 from ragwb.records import Chunk
 
 NO_GROUPS = "no evidence groups"
@@ -50,15 +54,6 @@ class ResolvedGroup(_Resolved):
     label: str = ""
 
 
-class PassageSpan(_Resolved):
-    """Required text: code points [start, end) in the body of a document's version."""
-
-    document_id: str
-    document_version: str | None
-    start: int
-    end: int
-
-
 class ResolvedCase(_Resolved):
     """A golden case as it is scored; one line of a run's golden.jsonl.
 
@@ -77,25 +72,6 @@ class ResolvedCase(_Resolved):
     excluded: str | None = None
     notes: tuple[str, ...] = ()
     spans: tuple[PassageSpan, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class FoundPassage:
-    """Where a passage is in a chunk index.
-
-    Attributes:
-        state: held by a chunk; split over chunks; drifted: the document's version is there without
-            the passage; missing: the document or the version is not there.
-        groups: the holders as one group, or a group for each chunk of a split one's smallest cover;
-            () otherwise.
-        span: the place that counts as required text; None when there is none.
-        detail: the finding in words.
-    """
-
-    state: Literal["held", "split", "drifted", "missing"]
-    groups: tuple[tuple[str, ...], ...] = ()
-    span: PassageSpan | None = None
-    detail: str = ""
 
 
 def resolve_dataset(dataset: Dataset, chunks: Iterable[Chunk] | None) -> list[ResolvedCase]:
@@ -134,7 +110,7 @@ def watch_forbidden(
     watched = []
     for case in resolved:
         seen, _ = _resolve_forbidden(case.case, index)
-        names = _distinct((*case.forbidden_chunk_ids, *seen))
+        names = distinct((*case.forbidden_chunk_ids, *seen))
         watched.append(case.model_copy(update={"forbidden_chunk_ids": names}))
     return watched
 
@@ -158,52 +134,6 @@ def referenced_chunk_ids(dataset: Dataset) -> list[str]:
             for chunk_id in (*case.expected_chunk_ids, *case.forbidden_chunk_ids)
         }
     )
-
-
-def find_passage(passage: Passage, index: ChunkIndex) -> FoundPassage:
-    """Where a passage is: every occurrence counts, and every version when it names none."""
-    bodies = index.bodies(passage.document_id, passage.document_version)
-    if not bodies:
-        return FoundPassage("missing", detail=_describe_missing(passage, index))
-    places = [(body, span) for body in bodies for span in _find_places(passage, body)]
-    holders = [(body, span, body.holders(span)) for body, span in places]
-    held = [name for _, _, names in holders for name in names]
-    if held:
-        body, span, _ = next(holder for holder in holders if holder[2])
-        return FoundPassage("held", (_distinct(held),), _passage_span(body, span))
-    covers = [(body, span, body.smallest_cover(span)) for body, span in places]
-    covers = [cover for cover in covers if cover[2]]
-    if covers:
-        body, span, cover = min(covers, key=lambda found: (len(found[2]), found[1][0]))
-        names = ", ".join(ids[0] for ids in cover)
-        detail = f"no chunk holds it whole, {len(cover)} in a row cover it: {names}"
-        return FoundPassage("split", tuple(cover), _passage_span(body, span), detail)
-    return FoundPassage("drifted", detail=_describe_drift(passage, bodies))
-
-
-def _find_places(passage: Passage, body: Body) -> list[Span]:
-    """Spans of a body at which a passage stands."""
-    if passage.quote is not None:
-        return body.view.find(passage.quote)
-    if not body.is_whole:
-        return []  # without offsets nobody knows where in the document the text is
-    if passage.start is not None and passage.end is not None:
-        span = (passage.start, passage.end)
-    else:
-        span = _line_span(body.text, passage.lines or (1, 1))
-    text = body.text[span[0] : span[1]]
-    is_there = span[1] <= len(body.text) and text.strip() != ""
-    is_same = passage.sha256 is None or quote_sha256(text) == passage.sha256
-    return [span] if is_there and is_same else []
-
-
-def _line_span(text: str, lines: tuple[int, int]) -> Span:
-    """Span of lines first to last, from 1, without the white space at the last one's end."""
-    parts = text.split("\n")
-    if lines[1] > len(parts):
-        return len(text), len(text) + 1  # beyond the text
-    start = sum(len(part) + 1 for part in parts[: lines[0] - 1])
-    return start, start + len("\n".join(parts[lines[0] - 1 : lines[1]]).rstrip())
 
 
 def _resolve_case(case: Case, index: ChunkIndex | None) -> ResolvedCase:
@@ -269,7 +199,7 @@ def _resolve_group(group: EvidenceGroup, label: str, index: ChunkIndex) -> _Part
         for place, passage in enumerate(found)
         if passage.state in ("drifted", "missing")
     ]
-    all_holders = _distinct(name for passage in held for ids in passage.groups for name in ids)
+    all_holders = distinct(name for passage in held for ids in passage.groups for name in ids)
     groups = [
         ResolvedGroup(index=0, chunk_ids=ids, hop=group.hop, split=not held, label=label)
         for ids in ((all_holders,) if held else used[0].groups)
@@ -284,7 +214,7 @@ def _resolve_forbidden(case: Case, index: ChunkIndex | None) -> tuple[tuple[str,
     for place, passage in enumerate(case.forbidden_evidence):
         found = find_passage(passage, index) if index is not None else None
         if index is not None and found is not None and found.state == "split":
-            names.extend(_touching(passage, index))
+            names.extend(touching_chunks(passage, index))
         elif found is not None and found.groups:
             names.extend(found.groups[0])
         else:
@@ -292,13 +222,7 @@ def _resolve_forbidden(case: Case, index: ChunkIndex | None) -> tuple[tuple[str,
             notes.append(
                 f"forbidden forbidden_evidence[{place}]: watched in the replies alone: {detail}"
             )
-    return _distinct(names), notes
-
-
-def _touching(passage: Passage, index: ChunkIndex) -> Iterator[str]:
-    for body in index.bodies(passage.document_id, passage.document_version):
-        for span in _find_places(passage, body):
-            yield from body.touching(span)
+    return distinct(names), notes
 
 
 def _compare_ids(
@@ -364,35 +288,6 @@ def _passages(case: Case) -> Iterator[Passage]:
     yield from case.forbidden_evidence
 
 
-def _describe_missing(passage: Passage, index: ChunkIndex) -> str:
-    versions = index.versions(passage.document_id)
-    if versions:
-        there = ", ".join(versions)
-        return f"{passage.document_id} has no version {passage.document_version}, only {there}"
-    return f"document {passage.document_id} is not in the knowledge"
-
-
-def _describe_drift(passage: Passage, bodies: list[Body]) -> str:
-    name = f"{passage.document_id} version {passage.document_version or 'any'}"
-    if not all(body.is_whole for body in bodies):
-        return (
-            f"not in one chunk of {name}, and without offsets a split cannot be told from a drift"
-        )
-    if passage.quote is not None:
-        return f"{name} no longer holds {passage.quote[:40]!r}"
-    place = f"lines {passage.lines}" if passage.start is None else f"{passage.start}:{passage.end}"
-    return f"{name} no longer holds the same text at {place}"
-
-
-def _passage_span(body: Body, span: Span) -> PassageSpan:
-    return PassageSpan(
-        document_id=body.document_id,
-        document_version=body.document_version,
-        start=span[0],
-        end=span[1],
-    )
-
-
 def _merge(spans: Iterable[PassageSpan]) -> tuple[PassageSpan, ...]:
     """The spans sorted, those that overlap or touch made one."""
     merged: list[PassageSpan] = []
@@ -407,7 +302,3 @@ def _merge(spans: Iterable[PassageSpan]) -> tuple[PassageSpan, ...]:
 
 def _body_name(span: PassageSpan) -> tuple[str, str]:
     return span.document_id, span.document_version or ""
-
-
-def _distinct(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))
