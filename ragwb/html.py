@@ -94,6 +94,6 @@ def cell(value: object) -> str:
     return "–" if value is None else escape(value)
 
 
-def script_json(payload: str) -> str:
-    """JSON text that may stand inside a script element: no `<` that could end or open one."""
-    return payload.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+def terminal_json(payload: str) -> str:
+    """JSON text that cannot drive a terminal: hidden characters as escapes that JSON reads back."""
+    return "".join(f"\\u{ord(char):04x}" if _is_hidden(char) else char for char in payload)

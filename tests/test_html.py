@@ -1,10 +1,12 @@
 """Other people's text is escaped wherever it is shown."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragwb.html import cell, escape, escape_markdown, plain, script_json, table, tag, visible
+from ragwb.html import cell, escape, escape_markdown, plain, table, tag, terminal_json, visible
 
 HOSTILE = "<script>alert(1)</script> {{ x }} \x1b[31mred\x1b[0m \u202eevil `code` | [a](b)"
 
@@ -63,5 +65,10 @@ def test_attributes_are_escaped_and_none_is_left_out():
     assert tag("a", "x", title='"><b>', hidden=None) == '<a title="&quot;&gt;&lt;b&gt;">x</a>'
 
 
-def test_json_in_a_script_cannot_end_it():
-    assert "</script>" not in script_json('{"a": "</script>"}')
+def test_json_for_a_terminal_reads_back_and_drives_nothing():
+    value = {"a": "\x9b31m 退款 \u202e", "b": ["\ud800"]}
+    text = terminal_json(json.dumps(value, ensure_ascii=False, indent=1))
+    assert json.loads(text) == value
+    assert "退款" in text
+    assert "\x9b" not in text
+    assert "\u202e" not in text

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from ragwb.errors import UsageError
+from ragwb.html import terminal_json
 
 MAX_K = 100
 
@@ -71,7 +72,8 @@ def parse_identities(pairs: Sequence[str]) -> dict[str, Path]:
 
 def print_json(value: object) -> None:
     """One JSON value to stdout; a terminal cannot be driven by what it holds."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
+    text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
+    typer.echo(terminal_json(text))
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], output: Format) -> None:

@@ -21,11 +21,10 @@ def _lines(evaluation: Evaluation) -> Iterator[str]:
     report, manifest = evaluation.to_dict(), evaluation.run.manifest
     yield f"# Retrieval report: {md(manifest.dataset_version)}"
     yield ""
-    for line in evaluation.headline().text.splitlines():
+    *lines, of_what = evaluation.headline().text.splitlines()
+    for line in lines:
         yield f"- {md(line[2:])}" if line.startswith("- ") else f"**{md(line)}**\n"
-    yield ""
-    model = manifest.embedding_model or "embedding model not observed"
-    yield f"Run {md(manifest.run_id)}, {md(model)}, top K {manifest.top_k}."
+    yield f"\n{md(of_what)}"
     yield ""
     yield "## Figures"
     yield ""

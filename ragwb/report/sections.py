@@ -29,10 +29,23 @@ def headline(evaluation: Evaluation) -> Panel:
     verdict = tag("b", evaluation.verdict.upper()) + escape(words) + listed
     html = "".join(tag("p", escape(text), class_="rw-warning") for text in warnings)
     html += tag("div", verdict, class_=f"rw-verdict rw-{evaluation.verdict}")
-    text = "\n".join(
-        [*warnings, f"{evaluation.verdict.upper()}: {words}", *(f"- {s}" for s in steps)]
+    html += tag("p", escape(_of_what(evaluation)), class_="rw-figures")
+    verdict_line = f"{evaluation.verdict.upper()}: {words}"
+    lines = [*warnings, verdict_line, *(f"- {step}" for step in steps), _of_what(evaluation)]
+    return Panel("\n".join(map(plain, lines)), html)
+
+
+def _of_what(evaluation: Evaluation) -> str:
+    """Which run this is of, in a line."""
+    manifest = evaluation.run.manifest
+    parts = (
+        f"run {manifest.run_id}",
+        manifest.dataset_version,
+        manifest.base_url,
+        manifest.embedding_model or "embedding model not observed",
+        f"top K {manifest.top_k}",
     )
-    return Panel(text, html)
+    return " · ".join(part for part in parts if part)
 
 
 def _verdict_line(evaluation: Evaluation) -> str:
