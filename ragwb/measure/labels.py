@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import duckdb
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 
 from ragwb.errors import DataError
 from ragwb.measure.asked import encoded
+from ragwb.measure.background import in_background
 from ragwb.measure.ideal import greedy_gains
 from ragwb.measure.ragged import Ints, numbered, offsets_of
 
@@ -124,7 +126,8 @@ class Labels:
             DataError: a column is missing; a case has labels in two of the tables.
         """
         with duckdb.connect() as connection:
-            parts = [_labels(_checked(table), connection) for table in tables]
+            work = partial(_labels, connection)
+            parts = list(in_background(work, map(_checked, tables), workers=2))
         case_ids = pa.concat_arrays([part.case_ids for part in parts] or [_NO_TEXTS])
         if len(case_ids.dictionary_encode().dictionary) != len(case_ids):
             twice = next(
@@ -182,8 +185,8 @@ def _checked(table: pa.Table) -> pa.Table:
     return table.select(LABEL_SCHEMA.names).cast(LABEL_SCHEMA)
 
 
-def _labels(table: pa.Table, connection: duckdb.DuckDBPyConnection) -> Labels:
-    """The labels of one table, rows in any order."""
+def _labels(connection: duckdb.DuckDBPyConnection, table: pa.Table) -> Labels:
+    """The labels of one table, rows in any order; may run beside others of the connection."""
     table, case_id = _by_case(table)
     case = case_id.indices.to_numpy().astype(np.int64)
     chunk_ids = table.column("chunk_id").combine_chunks()
@@ -226,9 +229,10 @@ def _item_keys(table: pa.Table, connection: duckdb.DuckDBPyConnection) -> Hashes
 
     Among the labels of a million cases two different ones share a key once in a million times.
     """
-    connection.register("labels", table)
     query = "select hash(case_id, chunk_id, forbidden) as key from labels"
-    return np.asarray(connection.sql(query).fetchnumpy()["key"])
+    with connection.cursor() as own:
+        own.register("labels", table)
+        return np.asarray(own.sql(query).fetchnumpy()["key"])
 
 
 def _distinct_items(chunk_ids: pa.StringArray, keys: Hashes) -> tuple[Ints, Ints]:

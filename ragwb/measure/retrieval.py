@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
 
 from ragwb.measure.asked import Asked, AskedPairs
-from ragwb.measure.blocks import BATCH_ROWS, Block, Candidates, hash_texts, whole_results
+from ragwb.measure.background import in_background
+from ragwb.measure.blocks import BATCH_ROWS, Candidates, hash_texts, whole_results
 from ragwb.measure.hits import Hits, load_hits, save_hits
 from ragwb.measure.labels import CaseLike, Labels
 from ragwb.measure.ledger import Ledger
@@ -62,20 +61,6 @@ def find_hits(
             where=f"{opened.name}, stage {stage}",
         )
         blocks = whole_results(connection, stage, batch_rows=batch_rows)
-        _in_background(blocks, ledger.enter)
+        for _ in in_background(ledger.enter, blocks):
+            pass
     return ledger.close()
-
-
-def _in_background(blocks: Iterable[Block], enter: Callable[[Block], None]) -> None:
-    """Enters block after block in one other thread, while this one waits for the scan.
-
-    Both let go of the interpreter for most of their work. At most two blocks wait.
-    """
-    pending: deque[Future[None]] = deque()
-    with ThreadPoolExecutor(max_workers=1) as worker:
-        for block in blocks:
-            pending.append(worker.submit(enter, block))
-            if len(pending) > 2:
-                pending.popleft().result()
-        for future in pending:
-            future.result()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 
 from ragwb.errors import DataError, MetricError
 from ragwb.measure.asked import Asked, cases_in, encoded
+from ragwb.measure.background import in_background
 from ragwb.measure.hits import Hits
 from ragwb.measure.metric import MAX_K
 from ragwb.measure.ragged import Ints
@@ -76,8 +78,10 @@ def score_hits(hits: Hits, ks: int | Iterable[int]) -> pd.DataFrame:
     cutoffs = np.array(checked_ks(ks))
     asked = Asked.of(hits.repeats)
     figures = _Figures.empty(len(cutoffs), len(asked))
-    for stretch in _stretches(hits, asked):
-        figures.enter(stretch, cutoffs)
+    enter = partial(figures.enter, cutoffs=cutoffs)
+    # Stretches fill places of their own, so that two may be worked on at once.
+    for _ in in_background(enter, _stretches(hits, asked), workers=2):
+        pass
     columns: dict[str, object] = {
         "case_id": asked.case_ids.take(pa.array(asked.case)).to_pandas(),
         "repeat": asked.repeat,
