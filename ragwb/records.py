@@ -7,9 +7,10 @@ evaluation protocol.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 CHANNEL_STAGES = ("vector", "keyword")
@@ -20,11 +21,32 @@ ChunkState = Literal["published", "unpublished", "retired", "missing"]
 MAX_TOP_K = 100
 
 
+T = TypeVar("T")
+
+
+def _observed(entries: Any) -> Any:
+    """A table without its entries that are null; None when it holds no others."""
+    if not isinstance(entries, Mapping) or None not in entries.values():
+        return entries
+    return {name: value for name, value in entries.items() if value is not None} or None
+
+
+# A table in which an entry that is null was not observed, like one that is absent.
+Observed = Annotated[dict[str, T] | None, BeforeValidator(_observed)]
+
+
 class Record(BaseModel):
-    """Base of the protocol's records: camelCase outside, unknown fields ignored, frozen."""
+    """Base of the protocol's records: camelCase outside, unknown fields ignored, frozen.
+
+    NaN and infinities are refused: JSON has none, and a score that is none would sort anywhere.
+    """
 
     model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True
+        alias_generator=to_camel,
+        populate_by_name=True,
+        extra="ignore",
+        frozen=True,
+        allow_inf_nan=False,
     )
 
 
@@ -70,14 +92,14 @@ class Retrieval(Record):
     trace_id: str | None = None
     effective_at: str | None = None
     rewritten_query: str | None = None
-    channels: dict[str, list[Candidate]] | None = None
+    channels: Observed[list[Candidate]] = None
     filtered: list[Filtered] | None = None
     fused: list[Candidate] | None = None
     reranked: list[Candidate] | None = None
     results: list[Candidate]
     context: list[str] | None = None
     tokens: Tokens | None = None
-    timings_ms: dict[str, float] | None = None
+    timings_ms: Observed[float] = None
     model_calls: int | None = None
 
     @property
@@ -99,14 +121,21 @@ class Chunk(Record):
 
 
 class Explanation(Record):
-    """What the service knows of one chunk for one question; ranks are without the candidate cut."""
+    """What the service knows of one chunk for one question; what it does not say is None.
+
+    Attributes:
+        moved_to: ids that now hold the same text.
+        filtered_by: reasons that keep the chunk from who asks.
+        ranks: position by stage, from 1, without the candidate cut; None where the stage was looked
+            at and does not hold the chunk.
+    """
 
     chunk_id: str
     state: ChunkState
-    moved_to: list[str] = []
+    moved_to: list[str] | None = None
     visible: bool
-    filtered_by: list[str] = []
-    ranks: dict[str, int | None] = {}
+    filtered_by: list[str] | None = None
+    ranks: dict[str, int | None] | None = None
 
 
 class Identity(Record):
@@ -120,6 +149,8 @@ class Identity(Record):
 class Chunking(Record):
     """How documents are cut: size and overlap in tokens."""
 
+    model_config = ConfigDict(coerce_numbers_to_str=True)  # a version may be written as a number
+
     strategy: str | None = None
     version: str | None = None
     size: int | None = None
@@ -128,6 +159,8 @@ class Chunking(Record):
 
 class ServiceManifest(Record):
     """What the service locks for a run; what it does not say is None."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
 
     protocol: str | None = None
     service: str | None = None

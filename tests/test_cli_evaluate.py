@@ -71,6 +71,7 @@ def test_csv_has_a_line_a_metric(evaluate):
         (["--k", "10", "--top-k", "5"], "beyond top K = 5"),
         (["--top-k", "0"], "--top-k 0: must be"),
         (["--top-k", "101"], "--top-k 101: must be"),
+        (["--top-k", "five"], "'--top-k'"),
         (["--min-recall", "80"], "must be between 0 and 1"),
         (["--repeats", "0"], "repeats"),
         (["--identity", "a"], "LABEL=TOKEN_FILE"),

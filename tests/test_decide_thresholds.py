@@ -12,8 +12,8 @@ def check(**limits):
     return check_thresholds(METRICS, limits, top_k=5)
 
 
-def verdict(thresholds=(), *, n_scored=10, n_errors=0, n_forbidden=0):
-    return decide_verdict(thresholds, n_scored=n_scored, n_errors=n_errors, n_forbidden=n_forbidden)
+def verdict(thresholds=(), *, n_errors=0, n_forbidden=0):
+    return decide_verdict(thresholds, n_errors=n_errors, n_forbidden=n_forbidden)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,17 @@ def test_a_limit_is_met_when_reached_exactly_and_undecided_when_unobserved(name,
     (threshold,) = check(**{name: limit})
     assert threshold.passed is passed
     assert threshold.to_dict()["limit"] == limit
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "values"),
+    [("max_duplicate_rate", "duplicate_rate@5", [0.2] * 3), ("min_recall", "recall@5", [0.6] * 10)],
+)
+def test_a_mean_that_misses_its_value_by_the_last_bits_still_meets_the_limit(name, metric, values):
+    mean = sum(values) / len(values)
+    assert mean != values[0]
+    (threshold,) = check_thresholds({metric: mean}, {name: values[0]}, top_k=5)
+    assert threshold.passed is True
 
 
 def test_limits_that_were_not_set_are_not_checked():
@@ -58,5 +69,4 @@ def test_the_order_of_the_verdict():
     assert verdict(missed, n_errors=3) == "fail"
     assert verdict(n_forbidden=1, n_errors=3) == "fail"
     assert verdict(n_errors=1) == "undecided"
-    assert verdict(n_scored=0) == "undecided"
     assert verdict(unknown) == "undecided"

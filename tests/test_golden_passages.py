@@ -14,8 +14,8 @@ from passage_data import BODY, SENTENCES, any_of, groups_of, kinds_of, passage, 
 
 from ragwb.errors import GoldenError
 from ragwb.golden.case import quote_sha256
-from ragwb.golden.passage_search import PassageSpan
 from ragwb.golden.passages import resolve_dataset
+from ragwb.golden.spans import Span
 from ragwb.records import Chunk
 
 # A chunk holds a passage when it contains all of it; all that hold it form one group.
@@ -230,7 +230,7 @@ def test_offsets_are_code_points_beyond_the_basic_plane_too() -> None:
     case = resolve(evidence_data(passage("三个工作日")), chunks)
     assert [group.chunk_ids for group in case.groups] == [("c1",)]
     assert case.spans == (
-        PassageSpan(document_id="refund-policy", document_version="2025.3", start=9, end=14),
+        Span(document_id="refund-policy", document_version="2025.3", start=9, end=14),
     )
     assert body[9:14] == "三个工作日"
     assert groups_of(evidence_data(passage(start=5, end=8)), chunks) == [("c0",)]

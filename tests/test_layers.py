@@ -9,7 +9,7 @@ import ragwb
 
 PACKAGE = Path(ragwb.__file__).parent
 ORDER = [
-    ["errors", "settings", "html"],
+    ["errors", "settings", "html", "files"],
     ["records"],
     ["knowledge"],
     ["golden"],
@@ -26,7 +26,7 @@ ORDER = [
     ["adapt"],
 ]
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
-SERVICE_MAY_USE = {"errors", "settings", "html", "records", "knowledge"}
+SERVICE_MAY_USE = {"errors", "settings", "html", "files", "records", "knowledge"}
 MAY_USE_SERVICE = {"sweep", "cli", "service"}
 
 MODULES = sorted(

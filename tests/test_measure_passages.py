@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragwb.golden.spans import Span, merged
 from ragwb.measure.passages import (
     PassageFigures,
-    Span,
-    merged,
     passage_figures,
     precision_omega,
 )

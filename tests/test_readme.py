@@ -1,14 +1,22 @@
 """What the README promises is there: commands, metrics, limits, notebooks, links."""
 
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
+from textwrap import dedent
 
+import httpx
 import pytest
+from run_data import case, golden, service
 from test_cli import commands
 
 from ragwb.decide.thresholds import LIMITS
+from ragwb.golden.dataset import load_dataset
 from ragwb.measure.metric import HEADLINE
-from ragwb.settings import shared_file
+from ragwb.runs.runner import run_retrieval
+from ragwb.runs.scoring import score
+from ragwb.settings import load_settings, shared_file
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -44,3 +52,51 @@ def test_files_that_contributing_names_are_there():
         r"`((?:ragwb|tests|notebooks|\.ci)/[\w./]+\.\w+)`", WORDS["CONTRIBUTING.md"]
     ):
         assert (ROOT / name).exists(), name
+
+
+def blocks(language):
+    return re.findall(rf"^ *```{language}\n(.*?)^ *```", README, re.S | re.M)
+
+
+def test_the_endpoint_of_the_readme_is_asked_and_read(tmp_path):
+    (source,) = blocks("toml")
+    (tmp_path / "ragwb.toml").write_text(dedent(source), encoding="utf-8")
+    asked = []
+
+    def answer(request):
+        if request.url.path != "/api/search":
+            return httpx.Response(404)
+        asked.append((request.url.path, json.loads(request.content)))
+        items = [{"id": "doc-1", "score": 0.7, "content": "退款"}]
+        return httpx.Response(200, json={"data": {"items": items}})
+
+    configured = load_settings(base_url="http://service.example", start=tmp_path, environ={})
+    found = run_retrieval(
+        golden(tmp_path, [case(1)]),
+        replace(configured, home=tmp_path / "home"),
+        top_k=5,
+        transport=httpx.MockTransport(answer),
+    )
+    assert asked == [("/api/search", {"query": "q1", "limit": 5})]
+    assert score(found).summary()["value"][0] == 0
+
+
+def test_the_case_of_the_readme_is_a_golden_case(tmp_path):
+    (line,) = blocks("json")
+    (tmp_path / "cases.jsonl").write_text(dedent(line), encoding="utf-8")
+    (loaded,) = load_dataset(str(tmp_path / "cases.jsonl")).cases
+    assert loaded.id == "refund-arrival-time"
+
+
+def test_the_python_of_the_readme_runs(tmp_path, monkeypatch):
+    (code,) = blocks("python")
+    monkeypatch.setenv("RAGWB_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    cases = golden(tmp_path, [case(1), case(2)]).path
+    cases.rename(tmp_path / "cases.jsonl")
+    fake = service(results={"q2": []})
+    settings = load_settings(base_url="http://service.example")
+    run_retrieval(load_dataset("cases.jsonl"), settings, top_k=5, transport=fake.transport())
+    with fake.serve() as url:
+        exec(compile(code.replace("http://127.0.0.1:8081", url), "README.md", "exec"), {})
+    assert fake.asked.count("q1") == 2

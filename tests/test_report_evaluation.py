@@ -96,6 +96,47 @@ def test_a_failed_call_is_an_error_and_leaves_the_verdict_open(tmp_path):
     assert report["metrics"]["recall@5"] == 1
 
 
+def test_weights_and_repeats_are_shown_beside_the_means(tmp_path):
+    cases = [case(1, weight=3), case(2)]
+    fake = service(results={"q2": []})
+    evaluation = evaluate(run(tmp_path, fake, cases, repeats=2))
+    (recall,) = [row for row in sections.metric_rows(evaluation) if row["metric"] == "recall"]
+    assert (recall["@5"], recall["weighted @5"]) == ("0.500", "0.750")
+    text = sections.figures(evaluation).text
+    assert "Over 2 repeats" in text
+    assert "worst" in text
+
+
+def test_a_retired_case_is_listed_and_not_opened(tmp_path):
+    evaluation = evaluate(run(tmp_path, service(), [case(1), case(2, tier="retired")]))
+    assert "c2" not in sections.passed(evaluation, limit=9).text
+    assert "tier retired" in sections.left_out(evaluation).text
+
+
+def test_latency_and_cost_say_who_measured_and_over_how_many(evaluated):
+    text = sections.cost(evaluated).text
+    assert "Latency, 4 questions at once" in text
+    assert "60000 ✔ met" in text
+    first, *_ = sections.latency_rows(evaluated, evaluated.run.cases())
+    assert (first["measured by"], first["stage"], first["n"]) == ("client", "end to end", 5)
+    spent = {row["figure"]: row for row in sections.cost_rows(evaluated.run.cases())}
+    assert spent["context_tokens"]["mean"] == "7"
+    assert spent["completion_tokens"] == {
+        "figure": "completion_tokens",
+        "n": 0,
+        "mean": None,
+        "p95": None,
+    }
+
+
+def test_a_set_of_refusals_alone_passes_when_complete(tmp_path):
+    given = case(1, mode="refuse", expected_chunk_ids=[], refusal_trigger=["NO_EVIDENCE"])
+    cases = [given, case(2, mode="clarify", expected_chunk_ids=[])]
+    evaluation = evaluate(run(tmp_path, service(), cases))
+    assert (evaluation.verdict, evaluation.scores.n_scored) == ("pass", 0)
+    assert sections.figures(evaluation).text
+
+
 def test_a_k_beyond_top_k_is_refused(tmp_path):
     with pytest.raises(MetricError, match="beyond top K = 5"):
         evaluate(run(tmp_path, service(), [case(1)]), k=[10])
@@ -133,7 +174,7 @@ def test_cases_beyond_the_limit_are_counted_and_named(evaluated):
 
 def test_markdown_names_every_failed_case(evaluated):
     text = to_markdown(evaluated)
-    assert "| c2 | q2 | high | 0 | none |" in text
+    assert "| c2 | q2 | high | 0 | 0 |" in text
     assert "limits met" in text
 
 

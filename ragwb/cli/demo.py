@@ -13,7 +13,14 @@ if TYPE_CHECKING:
 
 demo_app = typer.Typer()
 DEMO_MODES = ("VECTOR", "HYBRID")
-DEMO_LIMITS = {"min_recall": 0.80, "min_mrr": 0.60, "max_duplicate_rate": 0.02, "max_p95_ms": 1500}
+# What a team might ask for; HYBRID meets most of them and misses one, which a report must show.
+DEMO_LIMITS = {
+    "min_recall": 0.80,
+    "min_hit_rate": 0.90,
+    "min_mrr": 0.60,
+    "max_duplicate_rate": 0.02,
+    "max_p95_ms": 1500,
+}
 
 
 @demo_app.command(short_help="The whole job: documents to two reports.")

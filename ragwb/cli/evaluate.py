@@ -159,6 +159,9 @@ def score(
     compat: Annotated[
         str | None, typer.Option(help="`trec`: trec_eval's figures on the same lists.")
     ] = None,
+    level: Annotated[
+        int, typer.Option(min=1, help="With --compat trec: the least grade that is relevant.")
+    ] = 1,
     output: OutputFormat = Format.table,
 ) -> None:
     """Score a saved run at other Ks, per slice, or as trec_eval would."""
@@ -169,7 +172,7 @@ def score(
     opened = load_run(run)
     ks = parse_ks(k, top_k=opened.manifest.top_k)
     if compat is not None:
-        result = scoring.score_trec(opened, k=ks, compat=compat)
+        result = scoring.score_trec(opened, k=ks, compat=compat, level=level)
         print_json(result) if output == Format.json else print_rows(
             scoring.trec_rows(result), output
         )

@@ -12,6 +12,9 @@ from ragwb.errors import UsageError
 Verdict = Literal["pass", "fail", "undecided"]
 EXIT_CODES: Mapping[Verdict, int] = {"pass": 0, "fail": 1, "undecided": 3}
 
+# A mean of floats may miss its exact value by the last bits: that of 0.2, 0.2, 0.2 is above 0.2.
+ROUNDING = 1e-9
+
 # The limits that a person may set: the figure each one holds (K stands for top K), and which way.
 LIMITS: Mapping[str, tuple[str, Literal["min", "max"]]] = {
     "min_recall": ("recall@K", "min"),
@@ -73,18 +76,20 @@ def _check(name: str, limit: float, metrics: Mapping[str, float | None], top_k: 
         scope = "at least 0" if upper == math.inf else "between 0 and 1"
         raise UsageError(f"--{name.replace('_', '-')} {limit:g}: must be {scope}")
     value = metrics.get(metric)
-    passed = None if value is None else value >= limit if direction == "min" else value <= limit
-    return Threshold(name, metric, limit, value, passed)
+    return Threshold(name, metric, limit, value, _is_met(value, limit, direction))
 
 
-def decide_verdict(
-    thresholds: Iterable[Threshold], *, n_scored: int, n_errors: int, n_forbidden: int
-) -> Verdict:
+def _is_met(value: float | None, limit: float, direction: Literal["min", "max"]) -> bool | None:
+    if value is None:
+        return None
+    return value >= limit - ROUNDING if direction == "min" else value <= limit + ROUNDING
+
+
+def decide_verdict(thresholds: Iterable[Threshold], *, n_errors: int, n_forbidden: int) -> Verdict:
     """Fail for a missed limit or forbidden evidence; else undecided when incomplete; else pass.
 
     Args:
-        thresholds: limits as checked.
-        n_scored: cases that entered the means; none at all decides nothing.
+        thresholds: limits as checked; one without a figure to hold decides nothing.
         n_errors: cases whose call failed for good.
         n_forbidden: cases that returned evidence that must not be there.
     Source: metrics.md, "Verdict".
@@ -92,6 +97,6 @@ def decide_verdict(
     results = [threshold.passed for threshold in thresholds]
     if n_forbidden or False in results:
         return "fail"
-    if n_errors or not n_scored or None in results:
+    if n_errors or None in results:
         return "undecided"
     return "pass"

@@ -293,6 +293,11 @@ class Case(Model):
             return data
         return _read_variants(_read_mode(_rename(data, cls._known_names())))
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether a run asks it; a retired case stays in the set and is not asked."""
+        return self.tier != "retired"
+
     @classmethod
     def _known_names(cls) -> Mapping[str, str]:
         foreign = ("answerable", "should_refuse", "expected", "accepted_variants")

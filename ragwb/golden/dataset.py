@@ -7,13 +7,10 @@ identity comes from the token, time from the server's clock.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import hashlib
 import json
-import os
 import re
-import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +21,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ragwb.errors import Fault, GoldenError
+from ragwb.files import write_whole
 from ragwb.golden.case import MISSING_EVIDENCE, Case, lacks_evidence
 from ragwb.golden.lines import RawCase, read_raw_cases
 
@@ -64,12 +62,13 @@ class Dataset:
     path: Path | None = None
 
 
-def load_dataset(path: Path) -> Dataset:
+def load_dataset(path: str | Path) -> Dataset:
     """The golden set of a file.
 
     Raises:
         GoldenError: with every fault of the file (up to `MAX_FAULTS`), each with line and field.
     """
+    path = Path(path)
     cases: list[Case] = []
     faults: list[Fault] = []
     seen: dict[str, int] = {}
@@ -105,30 +104,17 @@ def case_line(case: Case) -> str:
     return case.model_dump_json(exclude_defaults=True)
 
 
-def save_dataset(cases: Iterable[Case], path: Path) -> None:
+def save_dataset(cases: Iterable[Case], path: str | Path) -> None:
     """Writes cases as JSONL, replacing the file in one step; a failure leaves the old one.
 
     Raises:
         GoldenError: the file cannot be written.
     """
-    target = path.resolve()  # a link stays a link
-    written: str | None = None
+    lines = (f"{case_line(case)}\n".encode() for case in cases)
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", newline="\n", dir=target.parent, prefix=".golden-", delete=False
-        ) as file:
-            written = file.name
-            file.writelines(case_line(case) + "\n" for case in cases)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(written, target.stat().st_mode & 0o7777 if target.exists() else 0o644)
-        os.replace(written, target)
+        write_whole(Path(path), lines)
     except OSError as error:
         raise GoldenError(f"{path}: cannot be written: {error.strerror}") from error
-    finally:
-        if written is not None:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(written)
 
 
 def _read_case(raw: RawCase, path: Path) -> tuple[Case | None, list[Fault]]:

@@ -9,22 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from ragwb.golden import spans
 from ragwb.golden.case import Passage, quote_sha256
 from ragwb.golden.chunk_index import Body, ChunkIndex
 from ragwb.golden.quotes import Span
-
-
-class PassageSpan(BaseModel):
-    """Required text: code points [start, end) in the body of a document's version."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    document_id: str
-    document_version: str | None
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +30,7 @@ class FoundPassage:
 
     state: Literal["held", "split", "drifted", "missing"]
     groups: tuple[tuple[str, ...], ...] = ()
-    span: PassageSpan | None = None
+    span: spans.Span | None = None
     detail: str = ""
 
 
@@ -119,13 +107,8 @@ def _describe_drift(passage: Passage, bodies: list[Body]) -> str:
     return f"{name} no longer holds the same text at {place}"
 
 
-def _passage_span(body: Body, span: Span) -> PassageSpan:
-    return PassageSpan(
-        document_id=body.document_id,
-        document_version=body.document_version,
-        start=span[0],
-        end=span[1],
-    )
+def _passage_span(body: Body, span: Span) -> spans.Span:
+    return spans.Span(body.document_id, body.document_version, *span)
 
 
 def distinct(names: Iterable[str]) -> tuple[str, ...]:

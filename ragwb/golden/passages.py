@@ -9,27 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, PlainSerializer
 
 from ragwb.errors import GoldenError, UsageError
 from ragwb.golden.case import Case, EvidenceGroup, Passage
 from ragwb.golden.chunk_index import ChunkIndex
 from ragwb.golden.dataset import Dataset
-from ragwb.golden.passage_search import (
-    PassageSpan,
-    distinct,
-    find_passage,
-    touching_chunks,
-)
+from ragwb.golden.passage_search import FoundPassage, distinct, find_passage, touching_chunks
+from ragwb.golden.spans import Span, merged
 from ragwb.records import Chunk
 
 NO_GROUPS = "no evidence groups"
 RETIRED = "tier retired"
 
-# First words of a note, by what it asks of whom: `drifted` and `differs` are faults of the label,
-# `missing` and `unknown` of the knowledge, `split` is a finding about the chunking.
-NOTE_KINDS = ("drifted", "differs", "missing", "unknown", "split", "gone", "forbidden")
+# First words of a note, by what it asks of whom: `drifted`, `differs` and `forbidden` are faults of
+# the label, `missing` and `unknown` of the knowledge, `split` is a finding about the chunking.
+# `hidden` is forbidden text that these chunks do not show: a service hides it from who may not read
+# it, and among all chunks it is a label that watches nothing.
+NOTE_KINDS = ("drifted", "differs", "missing", "unknown", "split", "gone", "forbidden", "hidden")
+
+
+def _span_object(span: Span) -> dict[str, Any]:
+    return span._asdict()
+
+
+# In JSON an object with names, not the list that a tuple would be.
+_SpanObject = Annotated[Span, PlainSerializer(_span_object)]
 
 
 class _Resolved(BaseModel):
@@ -58,7 +65,7 @@ class ResolvedCase(_Resolved):
     """A golden case as it is scored; one line of a run's golden.jsonl.
 
     Attributes:
-        groups: all needed, () for a case that must be refused or clarified.
+        groups: all needed; a case that must be refused or clarified mostly has none.
         forbidden_chunk_ids: what must not be retrieved, distinct.
         excluded: why the case is left out of the means, else None.
         notes: findings, each `kind label: text` with a kind of `NOTE_KINDS`.
@@ -71,7 +78,7 @@ class ResolvedCase(_Resolved):
     forbidden_chunk_ids: tuple[str, ...] = ()
     excluded: str | None = None
     notes: tuple[str, ...] = ()
-    spans: tuple[PassageSpan, ...] = ()
+    spans: tuple[_SpanObject, ...] = ()
 
 
 def resolve_dataset(dataset: Dataset, chunks: Iterable[Chunk] | None) -> list[ResolvedCase]:
@@ -137,7 +144,7 @@ def referenced_chunk_ids(dataset: Dataset) -> list[str]:
 
 
 def _resolve_case(case: Case, index: ChunkIndex | None) -> ResolvedCase:
-    if case.tier == "retired":
+    if not case.is_asked:
         return ResolvedCase(case=case, excluded=RETIRED)
     parts = list(_resolve_groups(case, index))
     groups = [group for part in parts for group in part.groups]
@@ -147,7 +154,7 @@ def _resolve_case(case: Case, index: ChunkIndex | None) -> ResolvedCase:
     if drifted is not None:
         excluded: str | None = "drifted: " + drifted.removeprefix("drifted ")
     else:
-        excluded = None if groups else NO_GROUPS
+        excluded = _excluded_by_mode(case, has_groups=bool(groups))
     required = {name for group in groups for name in group.chunk_ids}
     both = [f"forbidden {name}: holds required text too" for name in forbidden if name in required]
     return ResolvedCase(
@@ -158,8 +165,15 @@ def _resolve_case(case: Case, index: ChunkIndex | None) -> ResolvedCase:
         forbidden_chunk_ids=forbidden,
         excluded=excluded,
         notes=(*notes, *_compare_ids(case, groups, index), *forbidden_notes, *both),
-        spans=_merge(part.span for part in parts if part.span is not None),
+        spans=tuple(merged(part.span for part in parts if part.span is not None)),
     )
+
+
+def _excluded_by_mode(case: Case, *, has_groups: bool) -> str | None:
+    """Why a case whose labels hold is no retrieval case; its groups are watched all the same."""
+    if not has_groups:
+        return NO_GROUPS
+    return None if case.mode == "answer" else f"mode {case.mode}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +182,7 @@ class _Part:
 
     groups: list[ResolvedGroup]
     notes: list[str]
-    span: PassageSpan | None = None
+    span: Span | None = None
 
 
 def _resolve_groups(case: Case, index: ChunkIndex | None) -> Iterator[_Part]:
@@ -218,11 +232,18 @@ def _resolve_forbidden(case: Case, index: ChunkIndex | None) -> tuple[tuple[str,
         elif found is not None and found.groups:
             names.extend(found.groups[0])
         else:
-            detail = found.detail if found is not None else "the service does not tell its chunks"
-            notes.append(
-                f"forbidden forbidden_evidence[{place}]: watched in the replies alone: {detail}"
-            )
+            notes.append(_describe_unwatched(f"forbidden_evidence[{place}]", passage, found))
     return distinct(names), notes
+
+
+def _describe_unwatched(label: str, passage: Passage, found: FoundPassage | None) -> str:
+    """The note on a forbidden passage that no chunk holds."""
+    detail = found.detail if found is not None else "the service does not tell its chunks"
+    # A version that is shown and says something else is a fault of the label; without a version
+    # the text may stand in one that is not shown.
+    is_drifted = found is not None and found.state == "drifted" and passage.document_version
+    kind = "forbidden" if is_drifted else "hidden"
+    return f"{kind} {label}: watched in the replies alone: {detail}"
 
 
 def _compare_ids(
@@ -237,7 +258,7 @@ def _compare_ids(
             yield f"unknown expected_chunk_ids[{place}]: {name} is not in the index: {means}"
     for place, name in enumerate(case.forbidden_chunk_ids):
         if name not in index:
-            yield f"forbidden forbidden_chunk_ids[{place}]: {name} is not in the index"
+            yield f"hidden forbidden_chunk_ids[{place}]: {name} is not in the index"
     if case.evidence and all(name in index for name in case.expected_chunk_ids):
         yield from _compare_groups(case.expected_chunk_ids, groups)
 
@@ -279,26 +300,10 @@ def _check_id_space(dataset: Dataset, index: ChunkIndex) -> None:
 
 
 def _asked(dataset: Dataset) -> Iterator[Case]:
-    return (case for case in dataset.cases if case.tier != "retired")
+    return (case for case in dataset.cases if case.is_asked)
 
 
 def _passages(case: Case) -> Iterator[Passage]:
     for group in case.evidence:
         yield from group.any_of
     yield from case.forbidden_evidence
-
-
-def _merge(spans: Iterable[PassageSpan]) -> tuple[PassageSpan, ...]:
-    """The spans sorted, those that overlap or touch made one."""
-    merged: list[PassageSpan] = []
-    for span in sorted(spans, key=lambda span: (*_body_name(span), span.start)):
-        last = merged[-1] if merged else None
-        if last and _body_name(last) == _body_name(span) and span.start <= last.end:
-            merged[-1] = last.model_copy(update={"end": max(last.end, span.end)})
-        else:
-            merged.append(span)
-    return tuple(merged)
-
-
-def _body_name(span: PassageSpan) -> tuple[str, str]:
-    return span.document_id, span.document_version or ""

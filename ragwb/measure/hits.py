@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ragwb.errors import DataError
+from ragwb.measure.sealed import read_sealed
 
 CASE_ID = pa.dictionary(pa.int32(), pa.string())
 
@@ -74,15 +74,8 @@ def load_hits(folder: Path) -> Hits:
     Raises:
         DataError: a file is absent, is no Parquet, or lacks a column.
     """
-    return Hits(**{name: _load(folder / file, _SCHEMAS[name]) for name, file in FILES.items()})
-
-
-def _load(path: Path, schema: pa.Schema) -> pa.Table:
-    try:
-        table = pq.ParquetFile(path, read_dictionary=["case_id"]).read()
-    except (OSError, pa.ArrowInvalid) as error:
-        raise DataError(f"{path}: cannot be read: {error}") from error
-    missing = [name for name in schema.names if name not in table.column_names]
-    if missing:
-        raise DataError(f"{path}: column {missing[0]!r} is missing")
-    return table.select(schema.names)
+    tables = {
+        name: read_sealed(folder / file, _SCHEMAS[name], dictionaries=["case_id"])
+        for name, file in FILES.items()
+    }
+    return Hits(**{name: table.select(_SCHEMAS[name].names) for name, table in tables.items()})

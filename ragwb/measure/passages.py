@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-
-class Span(NamedTuple):
-    """A stretch of a document's body.
-
-    Attributes:
-        document_id, document_version: the document; the version may be unknown.
-        start, end: code points in the body; end is the first one behind the stretch.
-    """
-
-    document_id: str
-    document_version: str | None
-    start: int
-    end: int
+from ragwb.golden.spans import Span, merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +87,6 @@ def precision_omega(
     )
     uncovered = total - _length(_overlap(wanted, touching))
     return total / (_length(touching) + uncovered)
-
-
-def merged(spans: Iterable[Span]) -> list[Span]:
-    """The union of spans as spans that neither overlap nor meet, ordered by document and start."""
-    union: list[Span] = []
-    for span in sorted(spans, key=lambda span: (span[0], span[1] or "", *span[2:])):
-        last = union[-1] if union else None
-        if last and last[:2] == span[:2] and span.start <= last.end:
-            union[-1] = last._replace(end=max(last.end, span.end))
-        elif span.end > span.start:
-            union.append(span)
-    return union
 
 
 def _length(spans: Iterable[Span]) -> int:

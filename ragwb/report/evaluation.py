@@ -112,7 +112,6 @@ def evaluate(
     forbidden = scores.forbidden_case_ids(top_k)
     verdict = decide_verdict(
         thresholds,
-        n_scored=scores.n_scored,
         n_errors=scores.n_errors,
         n_forbidden=len(forbidden),
     )

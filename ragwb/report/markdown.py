@@ -31,7 +31,10 @@ def _lines(evaluation: Evaluation) -> Iterator[str]:
     rows = sections.metric_rows(evaluation)
     yield from _table(rows, tuple(rows[0]) if rows else ())
     yield ""
-    yield from _table(sections.cost_rows(evaluation), ("figure", "value"))
+    results = evaluation.run.cases()
+    for part in (sections.latency_rows(evaluation, results), sections.cost_rows(results)):
+        yield from _table(part, tuple(part[0]))
+        yield ""
     yield ""
     yield "## Failed cases"
     yield ""

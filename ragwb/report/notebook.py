@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragwb.errors import RagwbError, UsageError
+from ragwb.files import write_whole
 from ragwb.html import plain
 from ragwb.settings import shared_file
 
@@ -235,20 +236,13 @@ def _title(notebook: NotebookNode) -> str:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a text file so that a reader sees the old one or the whole new one.
+    """Write a text file whole or not at all, and the folders it stands in.
 
     Raises:
         UsageError: the folder cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        # mkstemp makes files private; a report gets the permissions any new file would.
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(path)
+        write_whole(path, text.encode("utf-8"))
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from error

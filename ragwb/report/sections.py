@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragwb.html import escape, plain, tag
+from ragwb.measure.cost import cost_table, latency_table
 from ragwb.report.case_views import case_views
 from ragwb.view.case_card import case_card
 from ragwb.view.panel import Panel, fold, frame_rows, stack, table_panel
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ragwb.decide.thresholds import Threshold
     from ragwb.report.evaluation import Evaluation
 
-FAILED_COLUMNS = ("case_id", "question", "risk", "recall", "first hit")
+FAILED_COLUMNS = ("case_id", "question", "risk", "recall", "reciprocal rank")
 
 
 def headline(evaluation: Evaluation) -> Panel:
@@ -108,7 +109,10 @@ def _warnings(evaluation: Evaluation) -> Iterator[str]:
 
 
 def figures(evaluation: Evaluation) -> Panel:
-    """The mean of every figure at every K, with the interval and the limit of top K."""
+    """The mean of every figure at every K, with the interval and the limit of top K.
+
+    With several repeats also how far they lie apart.
+    """
     rows, scores = metric_rows(evaluation), evaluation.scores
     columns = tuple(rows[0]) if rows else ()
     panel = table_panel(rows, columns, numeric=columns[1:-1], empty="No case was scored.")
@@ -116,19 +120,26 @@ def figures(evaluation: Evaluation) -> Panel:
         f"Means over {scores.n_scored} of {scores.n_cases} cases; {scores.n_excluded} excluded, "
         f"{scores.n_errors} errors."
     )
-    return Panel(f"{words}\n{panel.text}", tag("p", escape(words)) + panel.html)
+    means = Panel(f"{words}\n{panel.text}", tag("p", escape(words)) + panel.html)
+    if scores.repeats == 1:
+        return means
+    return stack({"Means": means, f"Over {scores.repeats} repeats": _spread(evaluation)})
 
 
 def metric_rows(evaluation: Evaluation) -> list[dict[str, object]]:
     """A row a figure: its value at each K, then the interval and the limit at top K."""
     limits = {threshold.metric: threshold for threshold in evaluation.thresholds}
     at_top = f"@{evaluation.top_k}"
+    summary = evaluation.scores.summary()
+    is_weighted = bool(summary["weighted"].notna().any())
     rows: dict[str, dict[str, object]] = {}
-    for row in frame_rows(evaluation.scores.summary()):
+    for row in frame_rows(summary):
         name, _, k = row["metric"].partition("@")
         figure = rows.setdefault(name, {"metric": name})
         figure[f"@{k}"] = _figure(name, row["value"], counts=row["counts"])
         if f"@{k}" == at_top:
+            if is_weighted:
+                figure[f"weighted {at_top}"] = _figure(name, row["weighted"])
             figure[f"95 % interval {at_top}"] = _interval(row["low"], row["high"])
             figure["limit"] = _limit(limits.get(row["metric"]))
     return list(rows.values())
@@ -139,20 +150,65 @@ def _limit(threshold: Threshold | None) -> str | None:
 
 
 def cost(evaluation: Evaluation) -> Panel:
-    """Latency at the client over the attempts that succeeded, and what a question costs."""
-    return table_panel(cost_rows(evaluation), ("figure", "value"), numeric=("value",), empty="")
+    """Latency at the client and by the service's own clock, and what a question costs."""
+    results = evaluation.run.cases()
+    latency, spent = latency_rows(evaluation, results), cost_rows(results)
+    columns = ("measured by", "stage", "n", "p50 ms", "p95 ms", "p99 ms", "limit on p95")
+    return stack(
+        {
+            f"Latency, {evaluation.run.manifest.concurrency} questions at once": table_panel(
+                latency, columns, numeric=columns[2:6], empty="No call was answered."
+            ),
+            "A question costs": table_panel(
+                spent, ("figure", "n", "mean", "p95"), numeric=("n", "mean", "p95"), empty=""
+            ),
+        }
+    )
 
 
-def cost_rows(evaluation: Evaluation) -> list[dict[str, object]]:
-    """The rows of the cost table, formatted; a limit on latency stands beside its figure."""
-    limits = {threshold.metric: threshold for threshold in evaluation.thresholds}
-    names = ("p50_ms", "p95_ms", "p99_ms", "context_tokens", "model_calls", "candidates")
-    rows: list[dict[str, object]] = []
-    for name in names:
-        value = _figure(name, evaluation.metrics[name])
-        limit = _limit(limits.get(name))
-        rows.append({"figure": name, "value": value + (f" (limit {limit})" if limit else "")})
-    return rows
+def latency_rows(evaluation: Evaluation, results: pd.DataFrame) -> list[dict[str, object]]:
+    """A row a stage, the client's end to end first; waits and retries stand apart."""
+    limit = next((t for t in evaluation.thresholds if t.metric == "p95_ms"), None)
+    return [
+        {
+            "measured by": row["source"],
+            "stage": row["stage"].replace("_", " "),
+            "n": row["n"],
+            **{f"{p} ms": _number(row[f"{p}_ms"]) for p in ("p50", "p95", "p99")},
+            "limit on p95": _limit(limit) if row["stage"] == "end_to_end" else None,
+        }
+        for row in frame_rows(latency_table(results))
+    ]
+
+
+def cost_rows(results: pd.DataFrame) -> list[dict[str, object]]:
+    """A row a measure: over how many results it was observed, its mean and 95th percentile."""
+    return [
+        {
+            "figure": row["measure"],
+            "n": row["n"],
+            "mean": _number(row["mean"]),
+            "p95": _number(row["p95"]),
+        }
+        for row in frame_rows(cost_table(results))
+    ]
+
+
+def _number(value: float) -> str | None:
+    """Three digits that matter, or all of a larger number."""
+    if pd.isna(value):
+        return None
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _spread(evaluation: Evaluation) -> Panel:
+    """How far the passes of the run lie apart: mean, spread and the worst of each figure."""
+    rows = [
+        {"metric": row["metric"], **{key: _number(row[key]) for key in ("mean", "sd", "worst")}}
+        for row in frame_rows(evaluation.scores.by_repeat())
+    ]
+    columns = ("metric", "mean", "sd", "worst")
+    return table_panel(rows, columns, numeric=columns[1:], empty="No case was scored.")
 
 
 def failed_rows(evaluation: Evaluation) -> list[dict[str, object]]:
@@ -166,7 +222,7 @@ def failed_rows(evaluation: Evaluation) -> list[dict[str, object]]:
             "question": questions[row["case_id"]],
             "risk": row["risk"],
             "recall": f"{row[f'recall@{k}']:.3g}",
-            "first hit": f"1/{1 / rank:.3g}" if (rank := row[f"mrr@{k}"]) else "none",
+            "reciprocal rank": f"{row[f'mrr@{k}']:.3g}",
         }
         for row in frame_rows(rows)
     ]
@@ -244,7 +300,8 @@ def passed(evaluation: Evaluation, *, limit: int) -> Panel:
     """The other cases that answered, closed until they are clicked on."""
     frame = evaluation.scores.frame
     failed = set(evaluation.failed_case_ids)
-    answered = frame.loc[frame["status"] != "error", "case_id"]
+    # A retired case was not asked: there is nothing of it to open.
+    answered = frame.loc[(frame["status"] != "error") & (frame["n_repeats"] > 0), "case_id"]
     ids = [case_id for case_id in answered if case_id not in failed]
     if not ids:
         return Panel("No other case.", tag("p", "No other case.", class_="rw-none"))

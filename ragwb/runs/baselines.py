@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 
 from ragwb.errors import RunError, UsageError
+from ragwb.files import write_whole
 from ragwb.html import plain
-from ragwb.runs.files import disk_faults, write_whole
+from ragwb.runs.files import disk_faults
 from ragwb.runs.manifest import RUN_ID_PATTERN
 from ragwb.settings import Settings
 

@@ -1,27 +1,13 @@
-"""Files of a run folder: written whole or not at all, hashed, and full disks said in one line."""
+"""Files of a run folder: hashed, and full disks said in one line."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from ragwb.errors import RunError
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that a reader sees the old content or the new, never a part."""
-    part = path.with_name(f"{path.name}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def file_hash(path: Path) -> str:

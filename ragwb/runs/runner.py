@@ -12,12 +12,13 @@ from typing import Any
 import httpx
 
 from ragwb.errors import AccessError, RunError, UsageError
+from ragwb.files import write_whole
 from ragwb.golden.dataset import Dataset
 from ragwb.golden.passages import ResolvedCase, watch_forbidden
 from ragwb.records import MAX_TOP_K, Chunk
 from ragwb.runs.asking import Clients, OnProgress, Question, ask_all
 from ragwb.runs.evidence import Seen, complete_chunks, explain_lost, resolve_golden
-from ragwb.runs.files import disk_faults, write_whole
+from ragwb.runs.files import disk_faults
 from ragwb.runs.id_space import check_id_space
 from ragwb.runs.journal import JOURNAL, Journal, locked
 from ragwb.runs.manifest import RunManifest, diff_manifests, package_versions, service_fields

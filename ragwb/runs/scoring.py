@@ -9,10 +9,11 @@ import pandas as pd
 
 from ragwb.errors import UsageError
 from ragwb.golden.passages import ResolvedCase
+from ragwb.golden.spans import Span
 from ragwb.html import plain
 from ragwb.measure.cases import score_cases
 from ragwb.measure.metric import default_ks
-from ragwb.measure.passages import Span, passage_figures
+from ragwb.measure.passages import passage_figures
 from ragwb.measure.scores import checked_ks
 from ragwb.measure.summary import Scores
 from ragwb.measure.trec import trec_figures

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from ragwb.errors import RunError
+from ragwb.files import write_whole
 from ragwb.golden.passages import ResolvedCase
 from ragwb.measure.hits import FILES as HIT_FILES
 from ragwb.measure.hits import save_hits
 from ragwb.measure.retrieval import find_hits
-from ragwb.runs.files import disk_faults, file_hash, write_whole
+from ragwb.runs.files import disk_faults, file_hash
 from ragwb.runs.journal import JOURNAL, LOCK, locked
 from ragwb.runs.manifest import RunManifest, content_hash
 from ragwb.runs.results import ChunkText, Result
@@ -62,7 +63,7 @@ def new_run_id(asked: object, now: datetime) -> str:
 
 def asked_cases(resolved: Sequence[ResolvedCase]) -> list[ResolvedCase]:
     """The cases that are asked: all but the retired ones, in order."""
-    return [case for case in resolved if case.case.tier != "retired"]
+    return [case for case in resolved if case.case.is_asked]
 
 
 @contextmanager
