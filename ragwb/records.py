@@ -1,4 +1,4 @@
-"""What a service says, as records: fields, units and the difference between empty and not observed.
+"""The protocol: what a service says, as records, and what a request must not say.
 
 A list that is None was not observed; an empty list was observed and is empty. Ranks are positions
 from 1 in the list as returned. JSON is camelCase, the attributes are snake_case. Source: the
@@ -7,7 +7,10 @@ evaluation protocol.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -182,3 +185,59 @@ class ServiceManifest(Record):
     prompt_version: str | None = None
     temperature: float | None = None
     identity: Identity | None = None
+
+
+# Rule 1 of the protocol: identity comes from the token, time from the server's clock.
+# These name one of the two wherever they stand in a name, whatever stands beside them.
+_ALWAYS = re.compile(r"(?<!lieu)tenant|tenanc|department|(?<!a)dept(?!h)|identity|identities")
+_ALWAYS_WORDS = frozenset({"effective", "asof", "roles"})
+# These do so alone, or beside nothing but the words below: subjectId, but not subject_line.
+_ALONE = frozenset(
+    {
+        *("subject", "subjects", "sub", "user", "users", "username", "uid", "principal"),
+        *("principals", "caller", "employee", "org", "orgs", "organization", "organisation"),
+        *("role", "date", "dates", "time", "times", "datetime", "timestamp", "now", "today", "at"),
+    }
+)
+_BESIDE = frozenset(
+    {
+        *("id", "ids", "key", "keys", "code", "codes", "name", "names", "no", "nr", "num", "uuid"),
+        *("number", "value", "list", "filter", "email", "info", "context", "claim", "token", "jwt"),
+        *("x", "my", "the", "of", "by", "as", "in", "on", "behalf", "for", "current", "login"),
+        *("auth", "request", "req", "query", "search", "session", "end", "start", "from", "to"),
+        *("begin", "before", "after", "since", "until", "between", "range", "valid", "validity"),
+        *("business", "server", "client", "reference", "ref", "snapshot", "utc", "iso", "local"),
+    }
+)
+_BOUNDARY = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_KNOWN = sorted(_ALWAYS_WORDS | _ALONE | _BESIDE, key=len, reverse=True)
+_GLUED = re.compile(f"(?:{'|'.join(_KNOWN)})+")
+_KNOWN_WORD = re.compile("|".join(_KNOWN))
+
+
+@lru_cache(maxsize=4096)
+def names_identity(name: str) -> bool:
+    """Whether a field's name stands for who asks or at what time, in any spelling.
+
+    Tenant, subject, department and time are found in tenantId, x_tenant, DEPT-IDS, callerTenant,
+    userid, as_of_date; candidate, updated, subject_line, user_query and timeout are other words.
+    The `role` of a chat message is one too, since that is how many endpoints take a question.
+    """
+    plain = unicodedata.normalize("NFKC", name)
+    letters = re.sub(r"[\W\d_]+", "", plain).casefold()
+    if _ALWAYS.search(letters):
+        return True
+    if letters == "role":
+        return False
+    parts = [part.lower() for part in _BOUNDARY.findall(plain)]
+    return _stands_for_identity(parts) or _stands_for_identity([letters])
+
+
+def _stands_for_identity(parts: Sequence[str]) -> bool:
+    words: list[str] = []
+    for part in parts:
+        # "userid" is two words that nobody marked; "trousers" is one, and holds neither.
+        words += _KNOWN_WORD.findall(part) if _GLUED.fullmatch(part) else [part]
+    if _ALWAYS_WORDS.intersection(words) or ("as", "of") in zip(words, words[1:], strict=False):
+        return True
+    return not _ALONE.isdisjoint(words) and all(word in _ALONE | _BESIDE for word in words)

@@ -78,7 +78,7 @@ def test_the_endpoint_of_the_readme_is_asked_and_read(tmp_path):
         transport=httpx.MockTransport(answer),
     )
     assert asked == [("/api/search", {"query": "q1", "limit": 5})]
-    assert score(found).summary()["value"][0] == 0
+    assert score(found).summary()["value"][0] == 1
 
 
 def test_the_case_of_the_readme_is_a_golden_case(tmp_path):

@@ -116,6 +116,7 @@ def finish(evaluation: Evaluation, report: Path | None, output: OutputFormat) ->
     if report is not None:
         from ragwb.report.files import write_report
 
+        typer.echo("writing the report", err=True)
         files = write_report(evaluation, report)
         typer.echo(f"report: {files.html} (and .json, .md)", err=True)
     typer.echo(f"run: {evaluation.run.manifest.run_id}", err=True)
