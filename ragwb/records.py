@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -191,27 +192,33 @@ class ServiceManifest(Record):
 # These name one of the two wherever they stand in a name, whatever stands beside them.
 _ALWAYS = re.compile(r"(?<!lieu)tenant|tenanc|department|(?<!a)dept(?!h)|identity|identities")
 _ALWAYS_WORDS = frozenset({"effective", "asof", "roles"})
-# These do so alone, or beside nothing but the words below: subjectId, but not subject_line.
-_ALONE = frozenset(
+# These do so alone, or beside nothing but the words that follow: subjectId, but not subject_line.
+_WHO = frozenset(
     {
-        *("subject", "subjects", "sub", "user", "users", "username", "uid", "principal"),
+        *("subject", "subjects", "sub", "user", "users", "username", "uid", "uids", "principal"),
         *("principals", "caller", "employee", "org", "orgs", "organization", "organisation"),
-        *("role", "date", "dates", "time", "times", "datetime", "timestamp", "now", "today", "at"),
+        *("role", "login"),
     }
 )
-_BESIDE = frozenset(
+_BESIDE_WHO = frozenset(
     {
-        *("id", "ids", "key", "keys", "code", "codes", "name", "names", "no", "nr", "num", "uuid"),
-        *("number", "value", "list", "filter", "email", "info", "context", "claim", "token", "jwt"),
-        *("x", "my", "the", "of", "by", "as", "in", "on", "behalf", "for", "current", "login"),
-        *("auth", "request", "req", "query", "search", "session", "end", "start", "from", "to"),
-        *("begin", "before", "after", "since", "until", "between", "range", "valid", "validity"),
-        *("business", "server", "client", "reference", "ref", "snapshot", "utc", "iso", "local"),
+        *("id", "ids", "uuid", "key", "keys", "code", "codes", "name", "names", "no", "number"),
+        *("list", "filter", "email", "info", "context", "claim", "token", "jwt", "auth", "session"),
+        *("x", "my", "current", "end", "client", "by", "as", "for", "on", "of", "behalf"),
+    }
+)
+_WHEN = frozenset({"date", "dates", "time", "times", "datetime", "timestamp", "now", "today", "at"})
+_BESIDE_WHEN = frozenset(
+    {
+        *("x", "the", "of", "by", "as", "in", "on", "for", "from", "to", "begin", "start", "end"),
+        *("before", "after", "since", "until", "between", "range", "filter", "valid", "validity"),
+        *("current", "query", "search", "request", "req", "reference", "ref", "business", "server"),
+        *("client", "snapshot", "utc", "iso", "local", "value", "point"),
     }
 )
 _BOUNDARY = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_KNOWN = sorted(_ALWAYS_WORDS | _ALONE | _BESIDE, key=len, reverse=True)
-_GLUED = re.compile(f"(?:{'|'.join(_KNOWN)})+")
+_KNOWN = sorted(_ALWAYS_WORDS | _WHO | _BESIDE_WHO | _WHEN | _BESIDE_WHEN, key=len, reverse=True)
+_GLUED = re.compile(f"(?:{'|'.join(_KNOWN)})++")
 _KNOWN_WORD = re.compile("|".join(_KNOWN))
 
 
@@ -238,6 +245,9 @@ def _stands_for_identity(parts: Sequence[str]) -> bool:
     for part in parts:
         # "userid" is two words that nobody marked; "trousers" is one, and holds neither.
         words += _KNOWN_WORD.findall(part) if _GLUED.fullmatch(part) else [part]
-    if _ALWAYS_WORDS.intersection(words) or ("as", "of") in zip(words, words[1:], strict=False):
+    if _ALWAYS_WORDS.intersection(words) or ("as", "of") in pairwise(words):
         return True
-    return not _ALONE.isdisjoint(words) and all(word in _ALONE | _BESIDE for word in words)
+    return any(
+        not named.isdisjoint(words) and (named | beside).issuperset(words)
+        for named, beside in ((_WHO, _BESIDE_WHO), (_WHEN, _BESIDE_WHEN))
+    )

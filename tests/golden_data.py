@@ -47,6 +47,15 @@ def write_lines(path: Path, *lines: dict[str, Any] | str) -> Path:
     return path
 
 
+def write_100_mb(path: Path, *more: str) -> Path:
+    """A file of 10,000 cases, more than 100 MB, and then these lines."""
+    line = json.dumps(case_data(id="@", note="n" * 10_000))
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(line.replace("@", f"case-{place}") + "\n" for place in range(10_000))
+        file.writelines(f"{text}\n" for text in more)
+    return path
+
+
 def cut(
     body: str,
     cuts: Sequence[tuple[int, int]],

@@ -11,8 +11,10 @@ from typer.testing import CliRunner, Result
 
 from ragwb.cli.chunk_source import INDEX_FILE
 from ragwb.cli.golden import golden_app
+from ragwb.cli.served import served
 from ragwb.errors import DocumentError, GoldenError, RagwbError, UsageError
 from ragwb.golden.dataset import load_dataset
+from ragwb.settings import shared_file
 
 DOCUMENT = """---
 tenant: starmall
@@ -129,6 +131,13 @@ def test_check_lists_what_an_index_no_longer_holds(file: Path, corpus: Path) -> 
         ("forbidden", "forbidden", "forbidden_evidence[0]"),
     ]
     assert report["counts"]["drifted"] == 1
+    # Of 8 groups, those of drifted, missing and unknown have no chunk; 1 of 6 passages is split.
+    assert report["figures"] == {
+        "knowledge_coverage": 5 / 8,
+        "split_rate": 1 / 6,
+        "corpus_duplicate_rate": 0.0,
+        "unattributed_documents": ["starmall/refund-policy/2025.3"],
+    }
     assert (report["n_cases"], report["tiers"]) == (7, {"blocking": 7})
 
     table = run("check", file, "--index", corpus)
@@ -137,6 +146,8 @@ def test_check_lists_what_an_index_no_longer_holds(file: Path, corpus: Path) -> 
         table.stdout
     )
     assert "五个工作日" in table.stdout
+    assert "split_rate              0.1667" in table.stdout
+    assert "unattributed_documents  1, starmall/refund-policy/2025.3" in table.stdout
 
 
 def test_a_split_passage_is_told_and_passes(file: Path, corpus: Path) -> None:
@@ -221,6 +232,11 @@ def test_write_says_nothing_of_what_was_left_when_nothing_was(file: Path, corpus
     [
         (["resolve", "FILE"], "give --index DIR or --base-url URL"),
         (["check", "FILE", "--size", "9"], "give --index DIR"),
+        (["check", "FILE", "--size", "0"], "at least 1 token"),
+        (["check", "FILE", "--size", "-1"], "at least 1 token"),
+        (["check", "FILE", "--strategy", ""], "chunking strategy '' is not one of"),
+        (["check", "FILE", "--overlap", "400"], "chunk overlap 400: give 0 to 399"),
+        (["resolve", "FILE", "--base-url", "http://x", "--size", "0"], "at least 1 token"),
         (["check", "FILE", "--overlap", "0"], "give --index DIR"),
         (["check", "FILE", "--index", "CORPUS", "--base-url", "http://x"], "give one"),
         (["check", "FILE", "--base-url", "http://x", "--size", "9"], "a service cuts by itself"),
@@ -255,8 +271,71 @@ def test_a_service_is_asked_for_its_chunks(file: Path, tmp_path: Path) -> None:
         result = run("check", file, "--base-url", url, "--token-file", token, "--format", "json")
 
     assert result.exit_code == 1
-    findings = json.loads(result.stdout)["findings"]
-    assert [(row["case_id"], row["label"]) for row in findings] == [("b", "expected_chunk_ids[1]")]
+    report = json.loads(result.stdout)
+    found = [(row["case_id"], row["label"]) for row in report["findings"]]
+    assert found == [("b", "expected_chunk_ids[1]")]
+    # A service tells the documents that a set names, not the corpus, and not where they are from.
+    assert report["figures"] == {
+        "knowledge_coverage": 2 / 3,
+        "split_rate": 0.0,
+        "corpus_duplicate_rate": None,
+        "unattributed_documents": None,
+    }
+
+
+def test_what_a_service_hides_is_told_and_passes_and_what_an_index_lacks_fails(
+    file: Path, corpus: Path
+) -> None:
+    passage = {"document_id": "refund", "quote": "到账"}
+    write_lines(
+        file,
+        evidence_data(
+            passage,
+            forbidden_chunk_ids=["other-1"],
+            forbidden_evidence=[{"document_id": "draft", "quote": "一小时"}],
+        ),
+    )
+    with FakeService(chunks={"refund-1": "三日到账。"}).serve() as url:
+        asked = run("check", file, "--base-url", url, "--format", "json")
+    assert [row["finding"] for row in json.loads(asked.stdout)["findings"]] == ["hidden"] * 2
+    assert asked.exit_code == 0
+
+    write_lines(file, evidence_data(HELD, forbidden_evidence=[{**HELD, "document_id": "draft"}]))
+    indexed = run("check", file, "--index", corpus)
+    assert "1 evidence groups: 1 hidden" in indexed.stdout
+    assert indexed.exit_code == 1
+
+
+def test_required_text_in_a_forbidden_chunk_fails_at_a_service_too(file: Path) -> None:
+    passage = {"document_id": "refund", "quote": "到账"}
+    write_lines(file, evidence_data(passage, forbidden_evidence=[{**passage, "quote": "三日"}]))
+    with FakeService(chunks={"refund-1": "三日到账。"}).serve() as url:
+        result = run("check", file, "--base-url", url, "--format", "csv")
+
+    assert "forbidden,refund-1,holds required text too" in result.stdout
+    assert result.exit_code == 1
+
+
+@pytest.mark.slow
+def test_the_golden_sets_that_come_with_ragwb_pass_at_the_reference_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAGWB_HOME", str(tmp_path))
+    folder = shared_file("datasets", "retrieval")
+    with served(["--embedder", "hash"]) as url:
+        for path in sorted(folder.glob("*.jsonl")):
+            result = run("check", path, "--base-url", url, "--format", "json")
+            report = json.loads(result.stdout)
+            assert (result.exit_code, set(report["counts"])) == (0, {"hidden"})
+            assert report["figures"]["knowledge_coverage"] == 1.0
+            assert run("check", path, "--index", folder.parent / "knowledge").exit_code == 0
+
+
+def test_the_help_tells_the_exit_codes() -> None:
+    told = " ".join(run("check", "--help").stdout.split())
+    assert "Exit codes: 0 the file is fine" in told
+    assert "1 evidence is no longer held" in told
+    assert "2 the file is wrong" in told
 
 
 def test_a_folder_without_documents_is_an_error(file: Path, tmp_path: Path) -> None:

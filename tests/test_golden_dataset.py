@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_data import case_data, evidence_data, write_lines
+from golden_data import case_data, evidence_data, write_100_mb, write_lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,6 +41,7 @@ def test_a_set_in_the_order_of_its_file(path: Path) -> None:
     dataset = load_dataset(path)
 
     assert (dataset.version, dataset.path) == ("golden-v1", path)
+    assert load_dataset(str(path)) == dataset
     assert [case.id for case in dataset.cases] == ["b", "a"]
 
 
@@ -190,6 +191,8 @@ IDENTITY_KEYS = [
     "identity",
     "userId",
     "as_of",
+    "callerTenant",
+    "x-dept-ids",
 ]
 
 
@@ -245,9 +248,7 @@ def test_the_message_counts_the_other_faults(path: Path) -> None:
 
 
 def test_a_file_of_100_mb_is_read(path: Path) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        for place in range(10_000):
-            file.write(json.dumps(case_data(id=f"case-{place}", note="n" * 10_000)) + "\n")
+    write_100_mb(path)
 
     assert path.stat().st_size > 100_000_000
     assert len(load_dataset(path).cases) == 10_000

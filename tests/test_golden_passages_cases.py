@@ -80,13 +80,24 @@ def test_retired_cases_are_not_asked() -> None:
 
 
 @pytest.mark.parametrize("mode", ["refuse", "clarify"])
-def test_a_case_without_groups_is_excluded_and_one_with_groups_is_scored(mode: str) -> None:
+def test_a_case_to_be_refused_or_clarified_is_excluded_with_its_evidence_or_without(
+    mode: str,
+) -> None:
     chunks = cut(BODY, SENTENCES)
     conflict = evidence_data(passage("运费不退"), mode=mode)
-    dataset = make_dataset(case_data(expected_chunk_ids=None, mode=mode), conflict)
+    by_id = case_data(expected_chunk_ids=["c0"], mode=mode)
+    dataset = make_dataset(case_data(expected_chunk_ids=None, mode=mode), conflict, by_id)
 
-    first, second = resolve_dataset(dataset, chunks)
-    assert (first.excluded, second.excluded) == ("no evidence groups", None)
+    cases = resolve_dataset(dataset, chunks)
+    assert [case.excluded for case in cases] == ["no evidence groups", *[f"mode {mode}"] * 2]
+    assert [len(case.groups) for case in cases] == [0, 1, 1]
+
+
+def test_a_drifted_label_is_told_whatever_the_mode() -> None:
+    case = resolve(evidence_data(passage("不在了"), mode="refuse"), cut(BODY, SENTENCES))
+
+    assert case.excluded is not None
+    assert case.excluded.startswith("drifted: evidence[0]")
 
 
 # Forbidden evidence.
@@ -115,17 +126,28 @@ def test_a_split_forbidden_passage_is_all_chunks_that_touch_it() -> None:
     assert case.forbidden_chunk_ids == ("c0", "c1", "c2")
 
 
-def test_a_forbidden_label_that_cannot_be_watched_is_noted() -> None:
+def test_forbidden_text_that_the_chunks_do_not_show_is_noted() -> None:
     data = case_data(
         expected_chunk_ids=["c0"],
         forbidden_chunk_ids=["x"],
-        forbidden_evidence=[passage("不在了"), passage("x", document_id="faq")],
+        forbidden_evidence=[
+            passage("不在了", document_version=None),
+            passage("x", document_id="faq"),
+            passage("x", document_version="2019.1"),
+        ],
     )
     case = resolve(data, cut(BODY, SENTENCES))
 
     assert case.forbidden_chunk_ids == ("x",)
-    assert kinds_of(case) == ["forbidden"] * 3
-    assert kinds_of(resolve(data, None)) == ["forbidden"] * 2
+    assert kinds_of(case) == ["hidden"] * 4
+    assert kinds_of(resolve(data, None)) == ["hidden"] * 3
+
+
+def test_a_forbidden_quote_that_its_version_no_longer_holds_is_a_fault_of_the_label() -> None:
+    data = case_data(expected_chunk_ids=["c0"], forbidden_evidence=[passage("不在了")])
+
+    (note,) = resolve(data, cut(BODY, SENTENCES)).notes
+    assert note.startswith("forbidden forbidden_evidence[0]: watched in the replies alone: ")
 
 
 def test_a_chunk_that_is_required_and_forbidden_is_noted() -> None:

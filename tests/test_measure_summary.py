@@ -6,14 +6,16 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from golden_data import case_data, make_dataset
 
 from ragwb.errors import MetricError, UsageError
 from ragwb.golden.case import Case
-from ragwb.golden.passages import NO_GROUPS, ResolvedCase, ResolvedGroup
+from ragwb.golden.passages import NO_GROUPS, ResolvedCase, ResolvedGroup, resolve_dataset
 from ragwb.measure.cases import score_cases
 from ragwb.measure.retrieval import find_hits
 from ragwb.measure.statistics import wilson
 from ragwb.measure.summary import Scores
+from ragwb.records import Chunk
 
 
 def golden(
@@ -112,6 +114,27 @@ def test_every_case_is_scored_excluded_or_an_error_with_a_reason(mixed: Scores) 
     }
     assert mixed.n_cases == mixed.n_scored + mixed.n_excluded + mixed.n_errors == 9
     assert (mixed.n_scored, mixed.n_excluded, mixed.n_errors) == (3, 4, 2)
+
+
+@pytest.mark.parametrize("mode", ["refuse", "clarify"])
+def test_evidence_of_a_case_to_be_refused_or_clarified_is_in_no_mean(mode: str) -> None:
+    chunks = [Chunk(chunk_id=name, document_id=name, text="运费不退") for name in ("a", "b")]
+    evidence = [{"any_of": [{"document_id": "b", "quote": "运费不退"}]}]
+    dataset = make_dataset(
+        case_data(expected_chunk_ids=["a"]),
+        case_data(expected_chunk_ids=["b"], mode=mode, forbidden_chunk_ids=["a"]),
+        case_data(expected_chunk_ids=None, mode=mode, evidence=evidence),
+    )
+    resolved = resolve_dataset(dataset, chunks)
+    scores = scores_of(resolved, {(f"case-{n}", 1): ["a"] for n in range(3)})
+
+    frame = scores.frame.set_index("case_id")
+    assert frame["status"].tolist() == ["scored", "excluded", "excluded"]
+    assert frame["reason"].tolist()[1:] == [f"mode {mode}"] * 2
+    assert value(scores, "recall@5")[["value", "n", "n_excluded"]].tolist() == [1.0, 1, 2]
+    # What must not come back is watched all the same.
+    assert frame["recall@5"].isna().tolist() == [False, True, True]
+    assert frame["forbidden@5"].tolist() == [0.0, 1.0, 0.0]
 
 
 def test_a_case_missing_from_the_run_is_an_error_and_not_a_better_mean() -> None:

@@ -108,13 +108,33 @@ def test_a_busy_service_is_asked_again_as_it_wishes(status: int) -> None:
 
 def test_retries_are_bounded_and_counted_in_the_message() -> None:
     waits: list[float] = []
-    handler, seen = replies(httpx.Response(429, headers={"retry-after": "99999"}))
+    handler, seen = replies(httpx.Response(429, headers={"retry-after": "9"}))
     error = failure(handler, waits=waits)
     assert isinstance(error, ReplyError)
     assert error.status == 429
     assert error.attempts == 4 == len(seen)
-    assert waits == [30.0, 30.0, 30.0]
+    assert waits == [9.0, 9.0, 9.0]
     assert str(error) == f"POST {URL}: 429; 4 attempts"
+
+
+def test_a_service_is_never_asked_earlier_than_it_said() -> None:
+    waits: list[float] = []
+    handler, seen = replies(httpx.Response(503, headers={"retry-after": "3600"}))
+    error = failure(handler, waits=waits)
+    assert error.status == 503
+    assert (error.attempts, len(seen), waits) == (1, 1, [])
+    assert str(error) == (
+        f"POST {URL}: 503; it asks for a wait of 3600 s, and ragwb waits 60 s at most"
+    )
+
+
+def test_the_waits_of_one_call_have_a_sum() -> None:
+    waits: list[float] = []
+    handler, seen = replies(httpx.Response(429, headers={"retry-after": "50"}))
+    error = failure(handler, waits=waits)
+    assert (error.attempts, len(seen), waits) == (3, 3, [50.0, 50.0])
+    assert "another wait of 50 s after 100 s" in str(error)
+    assert str(error).endswith("; 3 attempts")
 
 
 @pytest.mark.parametrize(

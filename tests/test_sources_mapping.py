@@ -7,7 +7,7 @@ import pytest
 
 from ragwb.errors import ReplyError, UsageError
 from ragwb.records import Retrieval
-from ragwb.sources.mapping import SourceMapping, load_mapping
+from ragwb.sources.mapping import SourceMapping, load_base_path, load_mapping
 
 SOURCE: dict[str, Any] = {
     "path": "/search",
@@ -103,6 +103,14 @@ def test_an_expression_that_fails_on_a_reply_is_named() -> None:
         ({"results": "a", "body": {"q": {"Tenant-Id": "t"}}}, "carries no identity"),
         ({"results": "a", "body": [{"effective_at": "2025"}]}, "carries no identity"),
         ({"results": "a", "params": {"departments": "hr"}}, "carries no identity"),
+        *(
+            ({"results": "a", "body": {"q": "{question}", name: "x"}}, f"body.{name}: a request")
+            for name in ("dept", "deptId", "tenantCode", "user_name", "date", "callerTenant")
+        ),
+        ({"results": "a", "path": "/search?tenant=x"}, "path.tenant: a request carries no"),
+        ({"results": "a", "path": "/s?q={question}&x%5Ften%61nt=x"}, "path.x_tenant: a request"),
+        ({"results": "a", "path": "/s;tenantId=x?q={question}"}, "path.tenantId: a request"),
+        ({"results": "a", "path": "/s?q={question}", "params": {"k": 1}}, "put all into params"),
     ],
 )
 def test_a_wrong_mapping_is_one_clear_line(source: dict[str, Any], message: str) -> None:
@@ -110,3 +118,38 @@ def test_a_wrong_mapping_is_one_clear_line(source: dict[str, Any], message: str)
         load_mapping(source)
     assert str(caught.value).startswith("[tool.ragwb.source]")
     assert "\n" not in str(caught.value)
+
+
+def test_a_chat_message_and_ordinary_names_are_no_identity() -> None:
+    body = {"messages": [{"role": "user", "content": "{question}"}], "timeout": 5}
+    params = {"user_query": "{question}", "updated": "true", "candidates": 50}
+    mapping = mapped({"results": "a", "body": body, "params": params})
+    assert mapping.request("问", 5)[1]["messages"] == [{"role": "user", "content": "问"}]
+
+
+def test_a_query_string_in_the_path_is_kept() -> None:
+    path, _, params = mapped({"results": "a", "path": "/s?q={question}&k={topK}"}).request("a&b", 3)
+    assert (path, params) == ("/s?q=a%26b&k=3", {})
+
+
+def test_the_base_path_is_a_path() -> None:
+    assert load_base_path({}) == "/internal/eval/v1"
+    assert load_base_path({"base_path": "/eval/"}) == "/eval"
+    assert load_base_path({"base_path": "/"}) == ""
+
+
+@pytest.mark.parametrize("path", ["/eval?tenant=x", "/eval;tenant=x", "/eval#a", "eval", 5])
+def test_a_base_path_that_is_more_than_a_path_is_refused(path: object) -> None:
+    with pytest.raises(UsageError, match=r"^\[tool.ragwb.source\] base_path: give a path"):
+        load_base_path({"base_path": path})
+
+
+@pytest.mark.parametrize(
+    "results", ["data.items[].{chunkId: id}", "data.items[?id]", "sort_by(data.items, &id)"]
+)
+def test_the_hint_to_cut_a_page_is_an_expression_that_does(results: str) -> None:
+    hint = mapped({"results": results}).cut_hint(2)
+    given = json.loads(hint.rpartition("results = ")[2])
+    page = {"data": {"items": [{"id": str(n)} for n in range(1, 10)]}}
+    assert len(read(mapped({"results": results}), page)["results"]) == 9
+    assert len(read(mapped({"results": given}), page)["results"]) == 2

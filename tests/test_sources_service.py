@@ -11,14 +11,14 @@ import httpx
 import pytest
 from loopback import FakeService, Reply, json_reply
 
-from ragwb.errors import AccessError, ReplyError, UnreachableError, UsageError
+from ragwb.errors import AccessError, ReplyError, UnreachableError
 from ragwb.settings import Settings
 from ragwb.sources.service import (
     BATCH,
     ServiceClient,
-    fetch_document_chunks,
     open_clients,
 )
+from ragwb.sources.token import TokenSource
 
 T = TypeVar("T")
 CHUNKS = {"doc-0": "一", "doc-1": "二", "other-0": "三"}
@@ -51,6 +51,79 @@ def test_manifest_with_what_it_says_beyond_the_protocol() -> None:
     assert said is not None
     assert (said.service, said.embedding_model, said.candidate_k) == ("s", "e5", None)
     assert said.model_dump()["chunks"] == {"visible": 9}
+
+
+UNREADABLE = {
+    "rerank": False,
+    "fusion": "rrf",
+    "keyword": "bm25",
+    "threshold": [0.5],
+    "chunking": {"strategy": ["heading"], "version": 1, "size": 400},
+    "identity": {"tenant": "t", "departments": ["a", None]},
+}
+
+
+def test_a_field_of_a_manifest_that_cannot_be_read_is_null_and_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    service = FakeService(manifest={"service": "s", "candidateK": 50, **UNREADABLE})
+    said = with_client(service.transport(), lambda client: client.get_manifest())
+    assert said is not None
+    assert (said.service, said.candidate_k) == ("s", 50)
+    assert (said.rerank, said.fusion, said.keyword, said.threshold) == (None,) * 4
+    assert said.chunking is not None
+    assert said.chunking.model_dump(exclude_none=True) == {"version": "1", "size": 400}
+    assert said.identity is not None
+    assert said.identity.model_dump(exclude_none=True) == {"tenant": "t"}
+    (warning,) = caplog.messages
+    assert warning.startswith("GET http://service.example/internal/eval/v1/manifest: not readable")
+    for named in ("rerank false", 'fusion "rrf"', 'keyword "bm25"', "threshold [0.5]"):
+        assert named in warning
+    assert "chunking.strategy" in warning
+    assert "identity.departments" in warning
+    assert "candidateK" not in warning
+
+
+def test_the_warning_is_given_once_for_all_identities(caplog: pytest.LogCaptureFixture) -> None:
+    service = FakeService(manifest={"rerank": False})
+
+    async def run() -> None:
+        label = TokenSource(lambda: "other-token", renewable=False)
+        async with open_clients(
+            settings(), identities={"hr": label}, transport=service.transport()
+        ) as clients:
+            for client in clients.values():
+                await client.get_manifest()
+
+    asyncio.run(run())
+    assert len(caplog.messages) == 1
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b'"manifest"', b""])
+def test_what_is_no_manifest_at_all_is_an_error(body: bytes) -> None:
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, content=body))
+    with pytest.raises(ReplyError, match=r"GET .*/manifest: the reply"):
+        with_client(transport, lambda client: client.get_manifest())
+
+
+def test_null_entries_of_a_reply_are_not_observed() -> None:
+    body = {
+        "results": [{"chunkId": "a"}],
+        "channels": {"vector": [{"chunkId": "a"}], "keyword": None},
+        "timingsMs": {"rerank": None},
+    }
+    said = retrieve_from(json_reply(body)).retrieval
+    assert list(said.channels) == ["vector"]
+    assert said.observed == ("channels", "results")
+
+
+def test_an_explanation_with_nulls_is_read() -> None:
+    nulls = {"movedTo": None, "filteredBy": None, "ranks": None}
+    told = {"chunkId": "a", "state": "published", "visible": True, **nulls}
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json={"chunks": [told]}))
+    said = with_client(transport, lambda client: client.explain("q", ["a"]))
+    assert said is not None
+    assert (said[0].moved_to, said[0].ranks) == (None, None)
 
 
 def test_optional_calls_that_are_not_there_are_not_observed() -> None:
@@ -111,6 +184,8 @@ def test_a_byte_order_mark_is_no_fault() -> None:
         (json_reply({"results": None}), "results:"),
         (json_reply({}), "results:"),
         (json_reply({"results": [], "channels": {"context": []}}), "a channel 'context'"),
+        ((200, {}, b'{"results": [{"chunkId": "a", "score": NaN}]}'), "results.0.score: "),
+        ((200, {}, b'{"results": [], "timingsMs": {"total": Infinity}}'), "timingsMs.total: "),
     ],
 )
 def test_a_reply_of_another_shape_is_one_line_that_says_where(reply: Reply, said: str) -> None:
@@ -179,18 +254,6 @@ def test_a_cursor_that_comes_again_would_never_end() -> None:
         with_client(transport, lambda client: client.get_document_chunks([("doc", None)]))
 
 
-def test_fetch_document_chunks_is_synchronous() -> None:
-    service = FakeService(chunks=CHUNKS)
-    found = fetch_document_chunks(settings(), [("doc", "1")], transport=service.transport())
-    assert [(c.chunk_id, c.start, c.end) for c in found] == [("doc-0", 0, 1), ("doc-1", 1, 2)]
-
-
-def test_fetch_document_chunks_without_the_call_tells_what_to_do() -> None:
-    service = FakeService(chunk_call=False)
-    with pytest.raises(UsageError, match="--index"):
-        fetch_document_chunks(settings(), [("doc", "1")], transport=service.transport())
-
-
 def test_the_base_path_is_a_setting_and_is_not_doubled() -> None:
     seen: list[str] = []
 
@@ -235,6 +298,16 @@ def test_a_mapped_reply_that_cannot_be_used_names_the_call() -> None:
     transport = httpx.MockTransport(lambda _: httpx.Response(200, json={"hits": [{"id": None}]}))
     with pytest.raises(ReplyError, match=r"POST http://service.example/search: results.0.chunkId"):
         with_client(transport, lambda client: client.retrieve("q", 5), source=MAPPED)
+
+
+def test_a_mapped_page_that_is_too_large_says_how_to_cut_it() -> None:
+    page = {"hits": [{"id": n} for n in range(10)]}
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=page))
+    with pytest.raises(ReplyError) as caught:
+        with_client(transport, lambda client: client.retrieve("q", 5), source=MAPPED)
+    message = str(caught.value)
+    assert message.startswith("POST http://service.example/search: 10 results for topK 5; ")
+    assert 'results = "hits[].{chunkId: id} | [:5]"' in message
 
 
 def test_a_mapped_host_only_has_to_answer_before_the_run() -> None:

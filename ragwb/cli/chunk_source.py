@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
     from ragwb.golden.dataset import Dataset
     from ragwb.knowledge.chunking import ChunkingSpec
+    from ragwb.knowledge.document import Document
     from ragwb.records import Chunk
     from ragwb.settings import Settings
 
@@ -21,8 +24,34 @@ if TYPE_CHECKING:
 INDEX_FILE = "index.sqlite"
 
 
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """Chunks, and what their source tells of where they are from.
+
+    Attributes:
+        chunks: of all tenants and states from a folder, what the token may read from a service.
+        published: ids of the chunks of published documents.
+        origins: source and version by document; None when the chunks are not all there is and
+            nobody tells where they are from.
+    """
+
+    chunks: Sequence[Chunk]
+    published: frozenset[str]
+    origins: Mapping[str, tuple[str | None, str | None]] | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the chunks are all that there is, so that what is absent is nowhere."""
+        return self.origins is not None
+
+
 def load_chunks(folder: Path, spec: ChunkingSpec | None = None) -> Iterable[Chunk]:
-    """The chunks of a folder: an index as it was built, or Markdown documents cut in memory.
+    """The chunks of a folder, as `load_knowledge` has them."""
+    return load_knowledge(folder, spec).chunks
+
+
+def load_knowledge(folder: Path, spec: ChunkingSpec | None = None) -> Knowledge:
+    """What a folder holds: an index as it was built, or Markdown documents cut in memory.
 
     Args:
         folder: an index folder of the reference service, or documents with front matter.
@@ -42,14 +71,39 @@ def load_chunks(folder: Path, spec: ChunkingSpec | None = None) -> Iterable[Chun
             )
         from ragwb.service.index import open_index
 
-        return open_index(folder).iter_chunks()
+        index = open_index(folder)
+        published = [
+            chunk_id
+            for row, chunk_id in enumerate(index.chunk_ids)
+            if index.document(row).status == "published"
+        ]
+        chunks = list(index.iter_chunks())
+        return Knowledge(chunks, frozenset(published), _origins(index.documents))
     documents = load_documents(folder)
-    return [chunk.to_record() for chunk in chunk_documents(documents, spec or ChunkingSpec())]
+    pieces = list(chunk_documents(documents, spec or ChunkingSpec()))
+    states = {_name(document): document.status for document in documents}
+    published = [
+        piece.chunk_id
+        for piece in pieces
+        if states[piece.tenant, piece.document_id, piece.document_version] == "published"
+    ]
+    chunks = [piece.to_record() for piece in pieces]
+    return Knowledge(chunks, frozenset(published), _origins(documents))
 
 
-def fetch_chunks(
+def _name(document: Document) -> tuple[str, str, str]:
+    return document.tenant, document.document_id, document.version
+
+
+def _origins(documents: Iterable[Document]) -> dict[str, tuple[str | None, str | None]]:
+    return {
+        "/".join(_name(document)): (document.source, document.version) for document in documents
+    }
+
+
+def fetch_knowledge(
     settings: Settings, dataset: Dataset, *, transport: httpx.AsyncBaseTransport | None = None
-) -> list[Chunk]:
+) -> Knowledge:
     """What a service holds of the documents and chunk ids that a golden set names.
 
     Args:
@@ -77,4 +131,4 @@ def fetch_chunks(
     chunks = run_in_thread(fetch)
     if chunks is None:
         raise UsageError(f"{settings.base_url} does not tell its chunks: give --index DIR instead")
-    return chunks
+    return Knowledge(chunks, frozenset(chunk.chunk_id for chunk in chunks))

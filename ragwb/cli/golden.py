@@ -13,20 +13,23 @@ from ragwb.errors import GoldenError, UsageError
 from ragwb.html import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from ragwb.cli.chunk_source import Knowledge
     from ragwb.golden.dataset import Dataset
     from ragwb.golden.passages import ResolvedCase
     from ragwb.knowledge.chunking import ChunkingSpec
-    from ragwb.records import Chunk
 
 golden_app = typer.Typer(no_args_is_help=True)
 
 EVIDENCE_LOST = 1
 BAD_FILE = 2
 
-# Findings that somebody must mend; `split` and `gone` are told and pass.
+# Findings that somebody must mend; `split` and `gone` are told and pass. So is `hidden` at a
+# service, which rightly shows nobody another tenant's text; an index shows all, and what it does
+# not hold is nowhere.
 _FAILING = {"drifted", "differs", "missing", "unknown", "forbidden"}
+_FAILING_WHERE_ALL_IS_SHOWN = {"hidden"}
 
 GoldenFile = Annotated[Path, typer.Argument(help="The golden set, JSON Lines.")]
 Index = Annotated[
@@ -57,22 +60,24 @@ def check_command(
 ) -> None:
     """Check a golden set: every fault of the file, and evidence that an index no longer holds.
 
-    Exit code 2 when the file has faults, 1 when evidence is not found or labels contradict each
-    other, else 0.
+    Exit codes: 0 the file is fine and its evidence is held, as far as it was looked up; 1 evidence
+    is no longer held, or labels contradict each other; 2 the file is wrong, or the call is.
     """
+    spec = _spec(strategy, size, overlap)
     dataset = _load(file, output)
-    resolved = None
-    if index is not None or base_url is not None:
-        spec = _spec(strategy, size, overlap)
-        chunks = _chunks(dataset, index, base_url, token_file, token_command, spec)
-        from ragwb.golden.passages import resolve_dataset
+    if index is None and base_url is None:
+        if spec is not None:
+            raise UsageError("--strategy, --size and --overlap cut documents: give --index DIR")
+        _print_check(dataset, None, [], None, output)
+        return
+    knowledge = _knowledge(dataset, index, base_url, token_file, token_command, spec)
+    from ragwb.golden.passages import resolve_dataset
 
-        resolved = resolve_dataset(dataset, chunks)
-    elif strategy or size or overlap is not None:
-        raise UsageError("--strategy, --size and --overlap cut documents: give --index DIR")
-    findings = list(_findings(resolved or ()))
-    _print_check(dataset, resolved, findings, output)
-    if any(finding["finding"] in _FAILING for finding in findings):
+    resolved = resolve_dataset(dataset, knowledge.chunks)
+    findings = list(_findings(resolved))
+    _print_check(dataset, resolved, findings, _figures(resolved, knowledge), output)
+    failing = _FAILING | (_FAILING_WHERE_ALL_IS_SHOWN if knowledge.is_whole else set())
+    if any(finding["finding"] in failing for finding in findings):
         raise typer.Exit(EVIDENCE_LOST)
 
 
@@ -94,12 +99,12 @@ def resolve_command(
     """Print the chunk ids of each case's evidence in an index, under a chunking or at a service."""
     if index is None and base_url is None:
         raise UsageError("nothing to resolve with: give --index DIR or --base-url URL")
-    dataset = _load(file, output)
     spec = _spec(strategy, size, overlap)
-    chunks = _chunks(dataset, index, base_url, token_file, token_command, spec)
+    dataset = _load(file, output)
+    knowledge = _knowledge(dataset, index, base_url, token_file, token_command, spec)
     from ragwb.golden.passages import resolve_dataset
 
-    resolved = resolve_dataset(dataset, chunks)
+    resolved = resolve_dataset(dataset, knowledge.chunks)
     if write:
         _write(file, resolved)
     if output == Format.json:
@@ -137,25 +142,25 @@ def _spec(strategy: str | None, size: int | None, overlap: int | None) -> Chunki
     return ChunkingSpec(**given) if given else None
 
 
-def _chunks(
+def _knowledge(
     dataset: Dataset,
     index: Path | None,
     base_url: str | None,
     token_file: Path | None,
     token_command: str | None,
     spec: ChunkingSpec | None,
-) -> Iterable[Chunk]:
-    from ragwb.cli.chunk_source import fetch_chunks, load_chunks
+) -> Knowledge:
+    from ragwb.cli.chunk_source import fetch_knowledge, load_knowledge
     from ragwb.settings import load_settings
 
     if index is not None:
         if base_url is not None:
             raise UsageError("--index and --base-url are two places: give one")
-        return load_chunks(index, spec)
+        return load_knowledge(index, spec)
     if spec is not None:
         raise UsageError("a service cuts by itself: drop --strategy, --size and --overlap")
     settings = load_settings(base_url=base_url, token_file=token_file, token_command=token_command)
-    return fetch_chunks(settings, dataset)
+    return fetch_knowledge(settings, dataset)
 
 
 def _findings(resolved: Iterable[ResolvedCase]) -> Iterable[dict[str, str]]:
@@ -167,10 +172,32 @@ def _findings(resolved: Iterable[ResolvedCase]) -> Iterable[dict[str, str]]:
             yield {"case_id": case.case.id, "finding": kind, "label": label, "text": text}
 
 
+def _figures(resolved: Sequence[ResolvedCase], knowledge: Knowledge) -> dict[str, Any]:
+    """The figures of the data layer; None where the source does not tell enough."""
+    from ragwb.measure.knowledge import (
+        corpus_duplicate_rate,
+        knowledge_coverage,
+        split_rate,
+        unattributed_documents,
+    )
+
+    origins = knowledge.origins
+    return {
+        "knowledge_coverage": knowledge_coverage(resolved, knowledge.published),
+        "split_rate": split_rate(resolved),
+        # Of the documents that a set happens to name, a share would say nothing of the corpus.
+        "corpus_duplicate_rate": (
+            corpus_duplicate_rate(knowledge.chunks) if knowledge.is_whole else None
+        ),
+        "unattributed_documents": None if origins is None else unattributed_documents(origins),
+    }
+
+
 def _print_check(
     dataset: Dataset,
     resolved: Sequence[ResolvedCase] | None,
     findings: Sequence[dict[str, str]],
+    figures: Mapping[str, Any] | None,
     output: Format,
 ) -> None:
     summary = {
@@ -183,13 +210,26 @@ def _print_check(
     }
     if output == Format.json:
         counted = None if resolved is None else dict(Counter(row["finding"] for row in findings))
-        print_json({**summary, "faults": [], "counts": counted, "findings": findings})
+        told = {"counts": counted, "findings": findings, "figures": figures}
+        print_json({**summary, "faults": [], **told})
     elif output == Format.csv:
         print_rows(findings, output)
     else:
         typer.echo(_headline(dataset, resolved, findings))
         if findings:
             print_rows(findings, output)
+        if figures is not None:
+            typer.echo()
+            print_rows(_figure_rows(figures), output)
+
+
+def _figure_rows(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row a figure; of names, how many there are and the first of them."""
+    rows = []
+    for name, value in figures.items():
+        shown = ", ".join([str(len(value)), *value[:3]]) if isinstance(value, list) else value
+        rows.append({"figure": name, "value": shown})
+    return rows
 
 
 def _headline(

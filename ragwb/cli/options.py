@@ -15,8 +15,6 @@ import typer
 from ragwb.errors import UsageError
 from ragwb.html import terminal_json
 
-MAX_K = 100
-
 
 class Format(StrEnum):
     """How results are printed on stdout."""
@@ -35,19 +33,21 @@ def parse_ks(text: str | None, *, top_k: int) -> list[int] | None:
     Raises:
         UsageError: one is not a whole number from 1 to 100, or lies beyond top K.
     """
-    if not 1 <= top_k <= MAX_K:
-        raise UsageError(f"--top-k {top_k}: must be a whole number from 1 to {MAX_K}")
+    from ragwb.records import MAX_TOP_K
+
+    if not 1 <= top_k <= MAX_TOP_K:
+        raise UsageError(f"--top-k {top_k}: must be a whole number from 1 to {MAX_TOP_K}")
     if text is None:
         return None
-    ks = sorted({_parse_k(part.strip()) for part in text.split(",")})
+    ks = sorted({_parse_k(part.strip(), MAX_TOP_K) for part in text.split(",")})
     if ks[-1] > top_k:
         raise UsageError(f"--k {ks[-1]}: nothing was asked for beyond top K = {top_k}")
     return ks
 
 
-def _parse_k(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_K):
-        raise UsageError(f"--k {text!r}: must be whole numbers from 1 to {MAX_K}, such as 1,3,5")
+def _parse_k(text: str, largest: int) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= largest):
+        raise UsageError(f"--k {text!r}: must be whole numbers from 1 to {largest}, such as 1,3,5")
     return int(text)
 
 

@@ -54,7 +54,7 @@ def export(
     file_format: Annotated[str, typer.Option("--as", help="csv, parquet or jsonl.")] = "csv",
     table: Annotated[
         list[str] | None,
-        typer.Option(help="cases, candidates, filtered, chunks or hits; repeat for several."),
+        typer.Option(help="cases, candidates, filtered, chunks, hits, facts, coverage; repeat."),
     ] = None,
 ) -> None:
     """Write the tables of a run as files that other tools read."""

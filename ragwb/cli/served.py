@@ -20,7 +20,9 @@ def served(arguments: Sequence[str]) -> Iterator[str]:
     Args:
         arguments: flags of `ragwb serve`; host and port are chosen here.
     Raises:
-        RagwbError: the service ended before it was ready; its own words are on stderr.
+        SystemExit: the service ended before it was ready and has said why, in its one line on
+            stderr, which it shares with this process; with its exit code, and nothing more to say.
+        RagwbError: it was ended before it was ready, and could say nothing.
     """
     command = [
         sys.executable,
@@ -49,4 +51,8 @@ def _base_url(process: subprocess.Popen[str]) -> str:
     for line in process.stdout:
         if line.startswith(READY):
             return line.removeprefix(READY).strip()
-    raise RagwbError(f"the reference service ended with code {process.wait()} before it was ready")
+    code = process.wait()
+    if code > 0:
+        raise SystemExit(code)
+    how = f"by signal {-code}" if code else "on its own"
+    raise RagwbError(f"the reference service was ended {how} before it was ready: start it again")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,12 +17,15 @@ from ragwb.errors import MissingExtraError, UsageError
 from ragwb.settings import load_settings
 
 if TYPE_CHECKING:
+    from ragwb.service.build import Progress
     from ragwb.service.config import ServiceConfig
 
 service_app = typer.Typer()
 
 KEY_FILE = "service.key"
 TOKEN_MINUTES = 15
+# Of the extra, what no command here goes without; a model's package is asked for with the model.
+_PACKAGES = ("jwt", "rjieba", "starlette", "uvicorn")
 
 Config = Annotated[
     Path | None, typer.Option("--config", help="TOML file with the service's settings.")
@@ -71,12 +77,8 @@ def index_command(
     from ragwb.service.build import build_index
     from ragwb.service.embedding import load_embedder
 
-    with progress_bar("embedding texts") as on_progress:
-        folder = build_index(
-            settings,
-            load_embedder(settings),
-            lambda _stage, done, total: on_progress(done, total),
-        )
+    with _watch_build() as progress:
+        folder = build_index(settings, load_embedder(settings), progress)
     typer.echo(folder)
 
 
@@ -119,7 +121,7 @@ def serve(
         Path | None, typer.Option(help="File with the tokens' key; without: loopback only.")
     ] = None,
 ) -> None:
-    """Run the reference service; on stdout one line with its URL once it accepts."""
+    """Run the reference service; on stdout one line with its URL once its index is ready."""
     settings = _configure(
         config,
         corpus=corpus,
@@ -146,11 +148,7 @@ def serve(
     )
     from ragwb.service import server
 
-    with progress_bar("embedding texts") as on_progress:
-        running = server.prepare(
-            settings, progress=lambda _stage, done, total: on_progress(done, total)
-        )
-    server.serve(running)
+    server.serve(settings, watch=_watch_build)
 
 
 @service_app.command(short_help="Print a short-lived token for the service.")
@@ -170,7 +168,7 @@ def token(
     minutes: Annotated[int, typer.Option(help="How long the token holds.")] = TOKEN_MINUTES,
 ) -> None:
     """Print a signed token for an identity; `--init` makes the key it is signed with."""
-    _need_extra()
+    need_service_extra()
     from ragwb.service.auth import SCOPE_EVAL, make_key, mint_token, read_key
     from ragwb.service.pipeline import utc_now
 
@@ -192,8 +190,14 @@ def token(
     )
 
 
+@contextmanager
+def _watch_build() -> Iterator[Progress]:
+    with progress_bar("embedding texts") as on_progress:
+        yield lambda _stage, done, total: on_progress(done, total)
+
+
 def _configure(file: Path | None, **flags: Any) -> ServiceConfig:
-    _need_extra()
+    need_service_extra()
     # Before numpy and the models are loaded: their threads spin when a neighbour holds a core.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     logging.captureWarnings(True)
@@ -208,12 +212,22 @@ def _configure(file: Path | None, **flags: Any) -> ServiceConfig:
     return make_config({}, home=home, **flags)
 
 
-def _need_extra() -> None:
-    """One line that names the extra, instead of a failing import somewhere below."""
+def need_service_extra(*packages: str) -> None:
+    """One line that names the extra, instead of a failing import somewhere below.
+
+    Args:
+        packages: what a command needs of the extra beside what every one of them does.
+
+    Raises:
+        MissingExtraError: one of them is not installed.
+    """
+    for name in (*_PACKAGES, *packages):
+        if not _is_installed(name):
+            raise MissingExtraError("the reference service", "service")
+
+
+def _is_installed(package: str) -> bool:
     try:
-        import jwt  # noqa: F401
-        import rjieba  # noqa: F401
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("the reference service", "service") from error
+        return find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False

@@ -10,11 +10,8 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +21,13 @@ from ragwb.errors import Fault, GoldenError
 from ragwb.files import write_whole
 from ragwb.golden.case import MISSING_EVIDENCE, Case, lacks_evidence
 from ragwb.golden.lines import RawCase, read_raw_cases
+from ragwb.records import names_identity
 
 CARRIES_IDENTITY = "carries identity or time: remove it, they come from the token and the server"
 
 # Enough to mend a file by; a file of another kind has one a line, and nobody reads a million.
 MAX_FAULTS = 10_000
 
-_IDENTITY_STARTS = ("tenant", "department", "subjectid", "effective", "identity")
-_IDENTITY_WORDS = {"subject", "subjects", "sub", "userid", "principal", "asof", "dept", "deptid"}
-_NOT_A_LETTER = re.compile(r"[\W_]+")
 _TYPE_NAMES = {
     "string_type": "must be text",
     "int_type": "must be a whole number",
@@ -169,19 +164,13 @@ def _find_identity(value: object, field: str = "") -> Iterator[str]:
     if isinstance(value, dict):
         for key, held in value.items():
             place = f"{field}.{key}" if field else str(key)
-            if _names_identity(str(key)):
+            if names_identity(str(key)):
                 yield place
             else:
                 yield from _find_identity(held, place)
     elif isinstance(value, list):
         for index, held in enumerate(value):
             yield from _find_identity(held, f"{field}[{index}]")
-
-
-@lru_cache(maxsize=1024)
-def _names_identity(key: str) -> bool:
-    word = _NOT_A_LETTER.sub("", unicodedata.normalize("NFKC", key).casefold())
-    return word in _IDENTITY_WORDS or word.startswith(_IDENTITY_STARTS)
 
 
 def _explain(error: ValidationError) -> Iterator[tuple[str, str]]:

@@ -90,12 +90,19 @@ def _is_jsonl(head: list[str | RawCase]) -> bool:
 
 
 def _parse_line(line: int, text: str) -> RawCase:
+    # With its end, what is missing at the end of a line would be missing at the start of the next.
+    text = text.rstrip("\r\n")
     try:
         return RawCase(line, _check_text(text, _DECODER.decode(text)))
     except json.JSONDecodeError as error:
-        return RawCase(line, fault=f"not JSON: {error.msg} at character {error.colno}")
+        return RawCase(line, fault=_describe(error))
     except (ValueError, RecursionError) as error:
         return RawCase(line, fault=f"not JSON: {error}")
+
+
+def _describe(error: json.JSONDecodeError) -> str:
+    # Some of the parser's messages expect a place, and end with "at".
+    return f"not JSON: {error.msg.removesuffix(' at')} at character {error.colno}"
 
 
 def _read_whole(path: Path) -> Iterator[RawCase]:
@@ -131,7 +138,7 @@ def _walk(text: str) -> Iterator[tuple[int, Any, str | None]]:
             value, end = _DECODER.raw_decode(text, at)
             yield at, _check_text(text[at:end], value), None
         except json.JSONDecodeError as error:
-            yield error.pos, None, f"not JSON: {error.msg} at character {error.colno}"
+            yield error.pos, None, _describe(error)
             return
         except (ValueError, RecursionError) as error:
             yield at, None, f"not JSON: {error}"

@@ -1,6 +1,7 @@
 """Token counts and token borders, by a tokenizer whose vocabulary comes in its wheel.
 
-The name `TOKENIZER` goes into a manifest: another tokenizer gives other sizes and other chunks.
+`TOKENIZER` is fixed: another one would cut other chunks, so that every strategy's version, and with
+it every chunk id, would have to change.
 """
 
 from __future__ import annotations

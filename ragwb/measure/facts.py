@@ -28,6 +28,7 @@ FACTS = pa.schema(
         ("excluded", pa.string()),
         ("n_answered", pa.int32()),
         ("error", pa.string()),
+        ("has_passages", pa.bool_()),
     ]
 )
 
@@ -50,7 +51,7 @@ def case_facts(cases: Iterable[ResolvedCase], results: pd.DataFrame) -> pa.Table
     Returns:
         A row a case, in their order, as `FACTS`, then a column tags.<name> a tag. excluded: why its
         label cannot be scored, else null; n_answered: repeats that are ok; error: the first one in
-        words, null when no call failed.
+        words, null when no call failed; has_passages: whether it names its evidence as passages.
     """
     answers = _answers(results)
     rows = [_row(case, answers.get(case.case.id, _Answers())) for case in cases]
@@ -103,5 +104,6 @@ def _row(resolved: ResolvedCase, answers: _Answers) -> dict[str, Any]:
         "excluded": None if has_label else resolved.excluded or NO_GROUPS,
         "n_answered": answers.n_ok,
         "error": answers.error,
+        "has_passages": bool(resolved.spans),
         **{f"{TAG}{name}": value for name, value in case.tags.items()},
     }

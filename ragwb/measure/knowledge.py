@@ -62,9 +62,9 @@ def corpus_duplicate_rate(chunks: Iterable[Chunk]) -> float | None:
 
 
 def unattributed_documents(documents: Mapping[str, tuple[str | None, str | None]]) -> list[str]:
-    """Ids of documents without a source or a version, sorted.
+    """Names of documents without a source or a version, sorted.
 
     Args:
-        documents: source and version by document id, None or "" where there is none.
+        documents: source and version by a document's name, None or "" where there is none.
     """
     return sorted(name for name, origin in documents.items() if not all(origin))

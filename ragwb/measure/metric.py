@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 
 from ragwb.errors import MetricError
-
-MAX_K = 100
+from ragwb.records import MAX_TOP_K
 
 HEADLINE = ("recall", "hit_rate", "mrr", "ndcg", "map", "precision", "duplicate_rate")
 """Retrieval figures that a summary gives at each K, in this order."""
@@ -75,8 +74,8 @@ def parse_metric(text: str) -> Metric:
     if (k is None) != (name in WITHOUT_K):
         right = name if name in WITHOUT_K else f"{name}@5"
         raise MetricError(f"{text!r} is no figure: write {right}")
-    if k is not None and k > MAX_K:
-        raise MetricError(f"{text!r}: K goes from 1 to {MAX_K}")
+    if k is not None and k > MAX_TOP_K:
+        raise MetricError(f"{text!r}: K goes from 1 to {MAX_TOP_K}")
     return Metric(name, k)
 
 

@@ -17,8 +17,8 @@ from ragwb.errors import DataError, MetricError
 from ragwb.measure.asked import Asked, cases_in, encoded
 from ragwb.measure.background import in_background
 from ragwb.measure.hits import Hits
-from ragwb.measure.metric import MAX_K
 from ragwb.measure.ragged import Ints
+from ragwb.records import MAX_TOP_K
 
 METRICS = (
     "recall",
@@ -47,8 +47,8 @@ def checked_ks(ks: int | Iterable[int]) -> tuple[int, ...]:
     """
     given = (ks,) if isinstance(ks, int) else tuple(ks)
     for k in given:
-        if not isinstance(k, int | np.integer) or isinstance(k, bool) or not 1 <= k <= MAX_K:
-            raise MetricError(f"K is {k!r}: give a whole number from 1 to {MAX_K}")
+        if not isinstance(k, int | np.integer) or isinstance(k, bool) or not 1 <= k <= MAX_TOP_K:
+            raise MetricError(f"K is {k!r}: give a whole number from 1 to {MAX_TOP_K}")
     if not given:
         raise MetricError("no K is given: give at least one from 1 to 100")
     return tuple(sorted({int(k) for k in given}))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ragwb.errors import UsageError
@@ -29,6 +30,8 @@ TABLES: dict[str, Callable[[Run], pd.DataFrame]] = {
     "filtered": Run.filtered,
     "chunks": Run.chunks,
     "hits": _hit_frame,
+    "facts": lambda run: run.facts().to_pandas(),
+    "coverage": lambda run: run.coverage().to_pandas(),
 }
 
 
@@ -96,7 +99,9 @@ def _cell(value: Any) -> Any:
         return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
     if value is None or isinstance(value, float):
         return None
-    return json.dumps(dict(value) if _is_map(value) else list(value), ensure_ascii=False)
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return json.dumps(dict(value) if _is_map(value) else value, ensure_ascii=False)
 
 
 def _is_map(value: Any) -> bool:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,8 @@ from pydantic import ValidationError
 from ragwb.errors import RunError
 from ragwb.golden.passages import ResolvedCase
 from ragwb.html import escape, plain, table
+from ragwb.measure.coverage import load_coverage
+from ragwb.measure.facts import load_facts
 from ragwb.measure.hits import Hits, load_hits
 from ragwb.records import Explanation
 from ragwb.runs.baselines import load_baselines
@@ -41,9 +44,13 @@ class Explained:
     explanation: Explanation
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Run:
-    """A sealed run: its folder and its manifest; every table is read when it is asked for."""
+    """A sealed run: its folder and its manifest; every table is read when it is asked for.
+
+    The small tables that scoring follows from are kept once they are read, for a sealed run never
+    changes: to score it again at other Ks is arithmetic.
+    """
 
     path: Path
     manifest: RunManifest
@@ -81,7 +88,27 @@ class Run:
 
     def hits(self) -> Hits:
         """The small tables from which every retrieval figure follows."""
+        return self._hits
+
+    def facts(self) -> pa.Table:
+        """What scoring needs of each case besides its hits (see `measure.facts.case_facts`)."""
+        return self._facts
+
+    def coverage(self) -> pa.Table:
+        """How far results cover passages; no rows when no case names any (`measure.coverage`)."""
+        return self._coverage
+
+    @cached_property
+    def _hits(self) -> Hits:
         return load_hits(self.path)
+
+    @cached_property
+    def _facts(self) -> pa.Table:
+        return load_facts(self.path)
+
+    @cached_property
+    def _coverage(self) -> pa.Table:
+        return load_coverage(self.path)
 
     def service(self) -> dict[str, Any]:
         """The service's manifest in its own words; empty when it has none."""
@@ -156,7 +183,8 @@ def load_run(ref: str | Path, settings: Settings | None = None, *, verify: bool 
     manifest = load_manifest(path)
     if not manifest.sealed:
         raise RunError(
-            f"run {path.name} is not finished: go on with ragwb retrieval-eval --resume {path.name}"
+            f"run {path.name} is not finished: the same ragwb retrieval-eval command with "
+            f"--resume {path.name} asks for the rest"
         )
     if verify and folder_hash(path, manifest) != manifest.content_hash:
         raise RunError(

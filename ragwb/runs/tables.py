@@ -1,12 +1,7 @@
 """The Parquet tables of a run, written from an iterator of results with bounded memory.
 
-Announcement for other writers of run folders:
-
-    write_tables(folder: Path, results: Iterable[Result], *, block_pairs: int = 10_000) -> Written
-
-writes `cases.parquet`, `candidates.parquet` and `filtered.parquet` into `folder`; the results come
-in the order of `golden.jsonl`, then of repeats. `writer.write_run` makes a whole sealed run of
-them.
+`write_tables` writes `cases.parquet`, `candidates.parquet` and `filtered.parquet`; the results come
+in the order of `golden.jsonl`, then of repeats. `writer.write_run` makes a whole sealed run.
 
 `candidates.parquet` is read one stage at a time, so each of its row groups holds one stage of a
 block of whole cases, and a scan of one stage skips the other row groups by their statistics.

@@ -1,7 +1,7 @@
 """How a run folder comes to be: started under a lock, filled by the journal, sealed by a hash.
 
-`start_run` makes the folder with its manifest and golden cases, `seal_run` writes the tables, the
-hits and the content hash, and `write_run` does both for results that are already there (imports,
+`start_run` makes the folder with its manifest and golden cases, `seal_run` writes the tables, what
+scoring follows from and the content hash, and `write_run` does both for results that are already there (imports,
 synthetic runs).
 """
 
@@ -15,14 +15,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from ragwb.errors import RunError
 from ragwb.files import write_whole
 from ragwb.golden.passages import ResolvedCase
+from ragwb.measure.coverage import FILE as COVERAGE_FILE
+from ragwb.measure.coverage import find_coverage, save_coverage
+from ragwb.measure.facts import FILE as FACTS_FILE
+from ragwb.measure.facts import case_facts, save_facts
 from ragwb.measure.hits import FILES as HIT_FILES
 from ragwb.measure.hits import save_hits
 from ragwb.measure.retrieval import find_hits
 from ragwb.runs.files import disk_faults, file_hash
-from ragwb.runs.journal import JOURNAL, LOCK, locked
+from ragwb.runs.journal import JOURNAL, LOCK, Pair, locked
 from ragwb.runs.manifest import RunManifest, content_hash
 from ragwb.runs.results import ChunkText, Result
 from ragwb.runs.tables import (
@@ -39,9 +45,18 @@ MANIFEST = "manifest.json"
 GOLDEN = "golden.jsonl"
 SERVICE = "service.json"
 EXPLAIN = "explain.jsonl"
-NOTES = "notes.jsonl"
 # What the content hash covers; the sidecars grow after sealing and stand outside.
-CONTENT = (GOLDEN, SERVICE, CASES, CANDIDATES, FILTERED, CHUNKS, *HIT_FILES.values())
+CONTENT = (
+    GOLDEN,
+    SERVICE,
+    CASES,
+    CANDIDATES,
+    FILTERED,
+    CHUNKS,
+    *HIT_FILES.values(),
+    FACTS_FILE,
+    COVERAGE_FILE,
+)
 
 
 def utc_now() -> datetime:
@@ -154,10 +169,9 @@ def close_run(
     written: Written,
     chunks: Iterable[ChunkText],
 ) -> RunManifest:
-    """Write hits, chunks and the hash of a run whose tables are written (see `seal_run`)."""
-    asked = asked_cases(resolved)
-    save_hits(find_hits(folder / CANDIDATES, asked, written.answered), folder)
+    """Write the rest of a run whose tables are written, and its hash (see `seal_run`)."""
     write_chunks(folder, chunks)
+    write_derived(folder, resolved, written.answered)
     open_manifest = manifest.model_copy(update={"effective_at": written.effective_at})
     sealed = open_manifest.model_copy(update={"content_hash": folder_hash(folder, open_manifest)})
     write_whole(folder / MANIFEST, sealed.to_json())
@@ -165,6 +179,27 @@ def close_run(
     for name in (JOURNAL, LOCK):
         (folder / name).unlink(missing_ok=True)
     return sealed
+
+
+def write_derived(
+    folder: Path, resolved: Sequence[ResolvedCase], answered: Sequence[Pair]
+) -> None:
+    """Write the small tables that scoring reads instead of golden cases, answers and candidates.
+
+    Args:
+        folder: a run folder with its tables and chunks.
+        resolved: its golden cases.
+        answered: (case id, repeat) of the results that are ok, in order.
+    """
+    candidates = folder / CANDIDATES
+    save_hits(find_hits(candidates, asked_cases(resolved), answered), folder)
+    calls = pq.read_table(folder / CASES, columns=["case_id", "repeat", "status", "error"])
+    save_facts(case_facts(resolved, calls.to_pandas()), folder)
+    passages = {case.case.id: case.spans for case in resolved if case.spans}
+    # The texts, most of the file, are of no use here.
+    columns = ["chunk_id", "document_id", "document_version", "start", "end"]
+    chunks = pq.read_table(folder / CHUNKS, columns=columns)
+    save_coverage(find_coverage(candidates, passages, chunks, answered), folder)
 
 
 def folder_hash(folder: Path, manifest: RunManifest) -> str:

@@ -1,4 +1,8 @@
-"""Run the service: build the index, listen, say so in one line, end cleanly on a signal."""
+"""Run the service: listen, build the index beside it, say so in one line, end on a signal.
+
+The address is taken and answered first, so that whoever asks while the index is being built gets
+503 with `Retry-After`, not a refused connection.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,8 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from types import FrameType
 
 import uvicorn
@@ -20,30 +25,33 @@ from ragwb.service.build import Progress, build_index
 from ragwb.service.config import ServiceConfig
 from ragwb.service.embedding import load_embedder
 from ragwb.service.index import open_index
-from ragwb.service.pipeline import Clock, Pipeline, load_rewrite, utc_now
+from ragwb.service.pipeline import Clock, Pipeline, Rewrite, load_rewrite, utc_now
 
 READY_LINE = "ragwb serve: {url}"
-_START_TIMEOUT_S = 30.0
+# What shows the progress of a build, and goes away when the build is done.
+Watch = Callable[[], AbstractContextManager[Progress]]
 
 
-def serve(running: Running) -> None:
-    """Serve until SIGINT or SIGTERM; on stdout one line with the URL as soon as it accepts.
+def serve(config: ServiceConfig, *, watch: Watch | None = None) -> None:
+    """Serve until SIGINT or SIGTERM; on stdout one line with the URL when the index is ready.
 
     Args:
-        running: what `prepare` made; it is closed at the end.
+        config: the service's configuration.
+        watch: opened around the build of the index, in the thread that builds.
 
     Raises:
         UsageError: the address is taken.
+        UsageError, MissingExtraError, DocumentError, SourceError: the index cannot be built.
     """
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
-    listening = _listen(running.config.host, running.config.port)
-    url = _url(listening)
-    server = _Server(running, lambda: print(READY_LINE.format(url=url), flush=True))  # noqa: T201
+    service = _prepare(config, watch or _unwatched, utc_now)
+    line = READY_LINE.format(url=_url(service.listening))
     # uvicorn raises a signal again after it has shut down: without these the process would die.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _ended)
-    server.run(sockets=[listening])
-    _close(running)
+    _run(service, lambda: print(line, flush=True))  # noqa: T201
+    if service.fault is not None:
+        raise service.fault
 
 
 @contextmanager
@@ -55,49 +63,51 @@ def serving(
 ) -> Iterator[str]:
     """A service in a thread of this process; gives its base URL while the block runs.
 
+    Args:
+        config: the service's configuration.
+        progress: told what is built, in the thread that builds; the service answers meanwhile.
+        clock: the service's time.
+
     Raises:
-        UsageError: as `serve`, or it did not start in time.
+        UsageError, MissingExtraError, DocumentError, SourceError: as `serve`.
     """
-    running = prepare(config, progress=progress, clock=clock)
-    listening = _listen(config.host, config.port)
-    ready = threading.Event()
-    server = _Server(running, ready.set)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    service = _prepare(config, lambda: nullcontext(progress), clock)
+    thread = threading.Thread(target=_run, args=(service, service.settled.set), daemon=True)
     thread.start()
     try:
-        if not ready.wait(_START_TIMEOUT_S):
-            raise UsageError(f"the service did not start within {_START_TIMEOUT_S:g} s")
-        yield _url(listening)
+        service.settled.wait()
+        if service.fault is not None:
+            raise service.fault
+        yield _url(service.listening)
     finally:
-        server.should_exit = True
+        service.server.should_exit = True
         thread.join()
-        listening.close()
-        _close(running)
 
 
-def prepare(
-    config: ServiceConfig,
-    *,
-    progress: Progress = lambda _stage, _done, _total: None,
-    clock: Clock = utc_now,
-) -> Running:
-    """A service that is ready to answer: key read, index up to date and open, model loaded.
+@dataclass(slots=True)
+class _Service:
+    """A service that listens, and what builds its index.
 
-    Raises:
-        UsageError, MissingExtraError, DocumentError, SourceError: what of these cannot be had.
+    Attributes:
+        stop: set when the build is not wanted any more.
+        settled: set when the index is ready, or never will be.
+        fault: why the index could not be built.
     """
-    key = read_key(config.key_file) if config.key_file else None
-    rewrite = load_rewrite(config.rewrite)
-    embedder = load_embedder(config)
-    index = open_index(build_index(config, embedder, progress))
-    pipeline = Pipeline(config, index, embedder, clock, rewrite)
-    return Running(config=config, key=key, clock=clock, pipeline=pipeline)
+
+    running: Running
+    listening: socket.socket
+    server: _Server
+    watch: Watch
+    rewrite: Rewrite | None
+    stop: threading.Event = field(default_factory=threading.Event)
+    settled: threading.Event = field(default_factory=threading.Event)
+    fault: BaseException | None = None
 
 
 class _Server(uvicorn.Server):
     """uvicorn that tells when it accepts."""
 
-    def __init__(self, running: Running, on_ready: Callable[[], None]) -> None:
+    def __init__(self, running: Running) -> None:
         super().__init__(
             uvicorn.Config(
                 create_app(running),
@@ -108,12 +118,68 @@ class _Server(uvicorn.Server):
                 timeout_graceful_shutdown=5,
             )
         )
-        self._on_ready = on_ready
+        self.accepts = threading.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if self.started:
-            self._on_ready()
+        self.accepts.set()
+
+
+class _StoppedError(Exception):
+    """The service ends while its index is being built."""
+
+
+def _prepare(config: ServiceConfig, watch: Watch, clock: Clock) -> _Service:
+    """A service whose address is taken; what is wrong and quick to find is found before that."""
+    key = read_key(config.key_file) if config.key_file else None
+    rewrite = load_rewrite(config.rewrite)
+    running = Running(config=config, key=key, clock=clock)
+    listening = _listen(config.host, config.port)
+    return _Service(running, listening, _Server(running), watch, rewrite)
+
+
+def _run(service: _Service, on_ready: Callable[[], None]) -> None:
+    """Answer until told to end, build the index meanwhile, and leave nothing behind."""
+    builder = threading.Thread(target=_build, args=(service, on_ready), daemon=True)
+    builder.start()
+    try:
+        service.server.run(sockets=[service.listening])
+    finally:
+        service.stop.set()
+        service.server.accepts.set()
+        builder.join()
+        service.settled.set()
+        service.listening.close()
+        if service.running.pipeline is not None:
+            service.running.pipeline.index.close()
+
+
+def _build(service: _Service, on_ready: Callable[[], None]) -> None:
+    """Set the pipeline when the server accepts; a fault ends the server and is kept for it."""
+    config, running = service.running.config, service.running
+    try:
+        service.server.accepts.wait()
+        with service.watch() as progress:
+
+            def go_on(stage: str, done: int, total: int) -> None:
+                if service.stop.is_set():
+                    raise _StoppedError
+                progress(stage, done, total)
+
+            embedder = load_embedder(config)
+            index = open_index(build_index(config, embedder, go_on))
+        running.pipeline = Pipeline(config, index, embedder, running.clock, service.rewrite)
+        on_ready()
+    except _StoppedError:
+        pass
+    except BaseException as fault:  # raised by the thread that serves
+        service.fault = fault
+        service.server.should_exit = True
+
+
+@contextmanager
+def _unwatched() -> Iterator[Progress]:
+    yield lambda _stage, _done, _total: None
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -136,11 +202,6 @@ def _listen(host: str, port: int) -> socket.socket:
 def _url(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _close(running: Running) -> None:
-    if running.pipeline is not None:
-        running.pipeline.index.close()
 
 
 def _ended(_number: int, _frame: FrameType | None) -> None:

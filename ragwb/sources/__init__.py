@@ -1,8 +1,8 @@
 """Who tells us? Clients of the evaluation protocol and of other people's endpoints.
 
-`ServiceClient` asks, `open_clients` connects one client an identity, `fetch_document_chunks` is the
-synchronous way to the chunks of documents, `TokenSource` keeps a bearer token in force and
-`load_mapping` reads `[tool.ragwb.source]`. Names are loaded when they are first used.
+`ServiceClient` asks, `open_clients` connects one client an identity, `TokenSource` keeps a bearer
+token in force and `load_mapping` reads `[tool.ragwb.source]`. Names are loaded when they are first
+used.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ragwb.sources.mapping import SourceMapping, load_mapping
-    from ragwb.sources.service import Reply, ServiceClient, fetch_document_chunks, open_clients
+    from ragwb.sources.service import Reply, ServiceClient, open_clients
     from ragwb.sources.token import TokenSource, token_from_file, token_source
 
 _HOME = {
@@ -20,7 +20,6 @@ _HOME = {
     "ServiceClient": "service",
     "SourceMapping": "mapping",
     "TokenSource": "token",
-    "fetch_document_chunks": "service",
     "load_mapping": "mapping",
     "open_clients": "service",
     "token_from_file": "token",
@@ -31,7 +30,6 @@ __all__ = [
     "ServiceClient",
     "SourceMapping",
     "TokenSource",
-    "fetch_document_chunks",
     "load_mapping",
     "open_clients",
     "token_from_file",

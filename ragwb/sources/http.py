@@ -2,8 +2,10 @@
 
 Redirects are not followed, since the token would go with them. A call that fails connecting, is cut
 off or is answered 429, 502, 503 or 504 is made again, at most `retry.MAX_ATTEMPTS` times in all:
-every call of the protocol only reads, so asking twice changes nothing. A deadline that passes is
-not: a service that needs more than that for one question would only be asked to do the work again.
+every call of the protocol only reads, so asking twice changes nothing. It is never made earlier
+than `Retry-After` says; a wait above the limits of `retry` ends the call. A deadline that passes is
+not tried again: a service that needs more than that for one question would only be asked to do the
+work again.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import httpx
 
 from ragwb.errors import AccessError, ReplyError, SourceError, UnreachableError, UsageError
 from ragwb.html import plain
-from ragwb.sources.retry import MAX_ATTEMPTS, RETRIED_STATUS, retry_delay
+from ragwb.sources.retry import MAX_ATTEMPTS, RETRIED_STATUS, refused_wait, retry_delay
 from ragwb.sources.token import TokenSource
 
 # 100 results of 300 kB each; a body above it is a fault, not an answer.
@@ -107,6 +109,7 @@ class Link:
         content = None if body is None else json.dumps(body, separators=(",", ":")).encode()
         token = await self._tokens.get()
         renewed = False
+        slept = 0.0
         began = time.perf_counter()
         for attempt in range(1, MAX_ATTEMPTS + 2):
             sent = time.perf_counter()
@@ -129,7 +132,12 @@ class Link:
                     continue
             if not failure.again or attempt >= self._attempts_allowed():
                 break
-            await self._sleep(retry_delay(attempt, failure.retry_after))
+            delay = retry_delay(attempt, failure.retry_after)
+            if (refused := refused_wait(delay, slept)) is not None:
+                failure.error.args = (f"{failure.error}; {refused}",)
+                break
+            slept += delay
+            await self._sleep(delay)
         self._count_unanswered(failure.error)
         raise _finished(failure.error, attempt)
 

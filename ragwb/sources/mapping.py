@@ -16,10 +16,12 @@ and time come from the token and the server's clock here too: a template that na
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote_plus
 
 import jmespath
 import pydantic_core
@@ -27,19 +29,14 @@ from jmespath.exceptions import JMESPathError
 from pydantic.alias_generators import to_camel
 
 from ragwb.errors import ReplyError, UsageError
-from ragwb.records import Retrieval
+from ragwb.records import Retrieval, names_identity
+from ragwb.settings import EVAL_PATH
 
 WHERE = "[tool.ragwb.source]"
 METHODS = ("POST", "GET")
 _PLACES = ("path", "method", "body", "params")
 # `base_path` belongs to a service that speaks the protocol below another path.
 PROTOCOL_KEYS = frozenset({"base_path"})
-_IDENTITY = frozenset(
-    {
-        *("tenant", "tenantid", "subject", "subjectid", "sub", "user", "userid", "identity"),
-        *("department", "departments", "roles", "effectiveat", "effectivetime", "asof"),
-    }
-)
 _ID_FIELDS = frozenset({"chunkId", "documentId", "documentVersion", "traceId"})
 
 Expression = Any  # a compiled JMESPath expression; the library has no public name for it
@@ -62,6 +59,16 @@ class SourceMapping:
     body: Any = None
     params: Mapping[str, Any] = field(default_factory=dict)
     expressions: Mapping[str, Any] = field(default_factory=dict)
+
+    def cut_hint(self, top_k: int) -> str:
+        """What to write in the mapping when an endpoint gives pages larger than asked for."""
+        results = self.expressions["results"]
+        source = "…" if isinstance(results, Mapping) else results.expression
+        cut = json.dumps(f"{source} | [:{top_k}]", ensure_ascii=False)
+        return (
+            "let the endpoint cut its list (by {topK} in body, params or path), "
+            f"or cut it in {WHERE}: results = {cut}"
+        )
 
     def request(self, question: str, top_k: int) -> tuple[str, Any, dict[str, str]]:
         """Path, JSON body and query parameters that ask one question."""
@@ -117,21 +124,47 @@ def load_mapping(source: Mapping[str, Any]) -> SourceMapping | None:
         raise UsageError(
             f"{WHERE} results: missing; it must say where the results stand in a reply"
         )
-    _refuse_identity(source.get("body"), "body")
-    _refuse_identity(source.get("params"), "params")
+    path = _path(source.get("path", "/"), "path")
+    params = _params(source.get("params", {}))
+    if "?" in path and params:
+        raise UsageError(f"{WHERE} path: has a query string beside params: put all into params")
+    for where, template in (
+        ("path", _query(path)),
+        ("params", params),
+        ("body", source.get("body")),
+    ):
+        _refuse_identity(template, where)
     return SourceMapping(
-        path=_text(source.get("path", "/"), "path"),
+        path=path,
         method=_method(source.get("method", "POST")),
         body=source.get("body"),
-        params=_params(source.get("params", {})),
+        params=params,
         expressions=expressions,
     )
 
 
-def _text(value: object, key: str) -> str:
+def load_base_path(source: Mapping[str, Any]) -> str:
+    """The path below which a service speaks the protocol, without a slash at its end.
+
+    Raises:
+        UsageError: it is no path, or one with a query string, of which the protocol has none.
+    """
+    path = _path(source.get("base_path", EVAL_PATH), "base_path")
+    if re.search("[?;#]", path):
+        raise UsageError(f"{WHERE} base_path: give a path without a query string or fragment")
+    return path.rstrip("/")
+
+
+def _path(value: object, key: str) -> str:
     if not isinstance(value, str) or not value.startswith("/"):
         raise UsageError(f"{WHERE} {key}: give a path that begins with /")
     return value
+
+
+def _query(path: str) -> dict[str, None]:
+    """The names in a path's query string or in its parameters (`;name=value`)."""
+    fields = re.split("[?;&#]", path)[1:]
+    return {unquote_plus(field.partition("=")[0]): None for field in fields}
 
 
 def _method(value: object) -> str:
@@ -160,17 +193,23 @@ def _compiled(value: object, key: str) -> Any:
 
 
 def _refuse_identity(template: object, where: str) -> None:
+    for place, name in _named(template, where):
+        if names_identity(name):
+            raise UsageError(
+                f"{WHERE} {place}: a request carries no identity and no time; "
+                "they come from the token and the server's clock"
+            )
+
+
+def _named(template: object, where: str) -> Iterator[tuple[str, str]]:
+    """(place, name) of every name in a template, at any depth."""
     if isinstance(template, Mapping):
         for key, value in template.items():
-            if "".join(filter(str.isalnum, str(key))).lower() in _IDENTITY:
-                raise UsageError(
-                    f"{WHERE} {where}.{key}: a request carries no identity and no time; "
-                    "they come from the token and the server's clock"
-                )
-            _refuse_identity(value, f"{where}.{key}")
+            yield f"{where}.{key}", str(key)
+            yield from _named(value, f"{where}.{key}")
     elif isinstance(template, list):
         for value in template:
-            _refuse_identity(value, where)
+            yield from _named(value, where)
 
 
 def _filled(template: Any, values: Mapping[str, Any]) -> Any:

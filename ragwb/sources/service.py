@@ -8,6 +8,8 @@ observed".
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,9 +17,10 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 import httpx
+import pydantic_core
 from pydantic import ConfigDict, ValidationError
 
-from ragwb.errors import ReplyError, SourceError, UsageError
+from ragwb.errors import ReplyError, SourceError
 from ragwb.html import plain
 from ragwb.records import (
     CHANNEL_STAGES,
@@ -29,10 +32,9 @@ from ragwb.records import (
     ServiceManifest,
 )
 from ragwb.settings import EVAL_PATH, Settings
-from ragwb.sources.background import run_in_thread
 from ragwb.sources.http import Answer, Link, Sleep, check_base_url, open_http_client
-from ragwb.sources.mapping import SourceMapping, load_mapping
-from ragwb.sources.token import TokenSource, token_from_file, token_source
+from ragwb.sources.mapping import SourceMapping, load_base_path, load_mapping
+from ragwb.sources.token import TokenSource, token_source
 
 DEFAULT_CONCURRENCY = 4
 DEFAULT_TIMEOUT_S = 30.0
@@ -41,10 +43,14 @@ BATCH = 100
 # Names that a channel cannot have: ranks of channels and of later stages stand in one table.
 RESERVED_STAGES = frozenset(STAGES) - frozenset(CHANNEL_STAGES)
 _NOT_THERE = frozenset({403, 404, 405, 501})
+_MANIFEST_TABLES = frozenset({"chunking", "identity"})
 _BOM = b"\xef\xbb\xbf"
 
+_log = logging.getLogger(__name__)
+
 R = TypeVar("R", bound=Record)
-# A document and one of its versions; None stands for the version in force.
+T = TypeVar("T")
+# A document and one of its versions; None stands for all of them.
 DocumentRef = tuple[str, str | None]
 
 
@@ -80,7 +86,8 @@ class ServiceClient:
         base_url: as checked by `http.check_base_url`.
         link: the connection that makes the calls.
         mapping: how to read the endpoint, None when it speaks the protocol.
-        base_path: where the protocol stands below the base URL.
+        base_path: where the protocol stands below the base URL, without a slash at its end.
+        told: warnings that were given already; shared by the identities of a run.
     """
 
     def __init__(
@@ -90,15 +97,20 @@ class ServiceClient:
         *,
         mapping: SourceMapping | None = None,
         base_path: str = EVAL_PATH,
+        told: set[str] | None = None,
     ) -> None:
         self._link = link
         self._mapping = mapping
         self._base_url = base_url
-        path = base_path.rstrip("/")
-        self._root = base_url if urlsplit(base_url).path.endswith(path) else base_url + path
+        self._told = set() if told is None else told
+        spoken_here = urlsplit(base_url).path.endswith(base_path)
+        self._root = base_url if spoken_here else base_url + base_path
 
     async def get_manifest(self) -> FullManifest | None:
         """What the service locks for a run; None when it does not say.
+
+        A field that cannot be read is None too, and is warned of by name: it is no reason to ask
+        nothing.
 
         An endpoint that is mapped has no manifest; the call then only finds out whether the host
         answers, so that a wrong address is one clear line and not an error of every case.
@@ -116,7 +128,10 @@ class ServiceClient:
             if error.status in _NOT_THERE:
                 return None
             raise
-        return _parsed(FullManifest, answer, f"GET {url}")
+        manifest, unread = _read_manifest(answer, f"GET {url}")
+        if unread:
+            self._warn(f"GET {url}: not readable, taken as not said: {'; '.join(unread)}")
+        return manifest
 
     async def retrieve(self, question: str, top_k: int) -> Reply:
         """The service's answer to one question.
@@ -131,15 +146,15 @@ class ServiceClient:
                 `top_k`.
         """
         if self._mapping is not None:
-            retrieval, answer = await self._retrieve_mapped(self._mapping, question, top_k)
-            call = self._mapping.path
+            call = f"{self._mapping.method} {self._base_url}{self._mapping.path}"
+            retrieval, answer = await self._retrieve_mapped(self._mapping, call, question, top_k)
         else:
             call = f"POST {self._root}/retrieve"
             answer = await self._link.call(
                 "POST", f"{self._root}/retrieve", body={"question": question, "topK": top_k}
             )
             retrieval = _parsed(Retrieval, answer, call)
-        fault = _misfit(retrieval, top_k)
+        fault = _misfit(retrieval, top_k, self._mapping)
         if fault is not None:
             raise ReplyError(f"{call}: {fault}", attempts=answer.attempts)
         return Reply(retrieval, answer.latency_ms, answer.waited_ms, answer.attempts)
@@ -189,14 +204,12 @@ class ServiceClient:
         return found
 
     async def _retrieve_mapped(
-        self, mapping: SourceMapping, question: str, top_k: int
+        self, mapping: SourceMapping, call: str, question: str, top_k: int
     ) -> tuple[Retrieval, Answer]:
         path, body, params = mapping.request(question, top_k)
-        url = self._base_url + path
-        call = f"{mapping.method} {self._base_url}{mapping.path}"
         answer = await self._link.call(
             mapping.method,
-            url,
+            self._base_url + path,
             body=body if mapping.method == "POST" else None,
             params=params or None,
         )
@@ -213,6 +226,11 @@ class ServiceClient:
         except SourceError as error:
             if error.status is None:
                 raise
+
+    def _warn(self, warning: str) -> None:
+        if warning not in self._told:
+            self._told.add(warning)
+            _log.warning("%s", warning)
 
     async def _chunk_page(self, body: Mapping[str, object]) -> _Chunks | None:
         answer = await self._optional("/chunks", body)
@@ -253,7 +271,8 @@ async def open_clients(
     """
     base_url = check_base_url(settings.base_url)
     mapping = load_mapping(settings.source)
-    base_path = str(settings.source.get("base_path", EVAL_PATH))
+    base_path = load_base_path(settings.source)
+    told: set[str] = set()
     tokens: dict[str | None, TokenSource] = {None: token_source(settings)}
     tokens.update(identities or {})
     async with open_http_client(base_url, concurrency=concurrency, transport=transport) as http:
@@ -263,44 +282,10 @@ async def open_clients(
                 Link(http, source, timeout_s=timeout_s, sleep=sleep),
                 mapping=mapping,
                 base_path=base_path,
+                told=told,
             )
             for label, source in tokens.items()
         }
-
-
-def fetch_document_chunks(
-    settings: Settings,
-    documents: Sequence[DocumentRef],
-    *,
-    transport: httpx.AsyncBaseTransport | None = None,
-) -> list[Chunk]:
-    """All chunks of these documents as the service cuts them now; synchronous.
-
-    Raises:
-        UsageError: the service has no /chunks.
-        SourceError: no answer, a refusal, or a reply that cannot be used.
-    """
-
-    async def fetch() -> list[Chunk] | None:
-        async with open_clients(settings, transport=transport) as clients:
-            return await clients[None].get_document_chunks(documents)
-
-    chunks = run_in_thread(fetch)
-    if chunks is None:
-        raise UsageError(
-            f"the service at {settings.base_url} has no /chunks, from which passages are resolved: "
-            "give a local index with --index"
-        )
-    return chunks
-
-
-__all__ = [
-    "Reply",
-    "ServiceClient",
-    "fetch_document_chunks",
-    "open_clients",
-    "token_from_file",
-]
 
 
 def _parsed(model: type[R], answer: Answer, call: str) -> R:
@@ -308,6 +293,31 @@ def _parsed(model: type[R], answer: Answer, call: str) -> R:
         return model.model_validate_json(_without_bom(answer.body))
     except ValidationError as error:
         raise _unusable(error, answer, call) from error
+
+
+def _read_manifest(answer: Answer, call: str) -> tuple[FullManifest, list[str]]:
+    """A manifest without the fields that cannot be read, and for each of those what it said."""
+    body = _without_bom(answer.body)
+    try:
+        return FullManifest.model_validate_json(body), []
+    except ValidationError as error:
+        faults = {_place(fault["loc"]): fault["msg"] for fault in reversed(error.errors())}
+        if () in faults:  # not JSON, or no object
+            raise _unusable(error, answer, call) from error
+    said = pydantic_core.from_json(body)
+    unread = []
+    for place, reason in sorted(faults.items()):
+        table = said if len(place) == 1 else said[place[0]]
+        found = plain(json.dumps(table.get(place[-1])), width=40)
+        unread.append(f"{'.'.join(place)} {found} ({plain(reason, width=80)})")
+        table[place[-1]] = None
+    return FullManifest.model_validate(said), unread
+
+
+def _place(location: tuple[int | str, ...]) -> tuple[str, ...]:
+    """The field of a manifest that a fault stands in, or of one of its tables."""
+    depth = 2 if location and location[0] in _MANIFEST_TABLES else 1
+    return tuple(str(step) for step in location[:depth])
 
 
 def _without_bom(body: bytes) -> bytes:
@@ -326,11 +336,11 @@ def _unusable(error: ValidationError, answer: Answer, call: str) -> ReplyError:
     return ReplyError(message, attempts=answer.attempts)
 
 
-def _misfit(retrieval: Retrieval, top_k: int) -> str | None:
+def _misfit(retrieval: Retrieval, top_k: int, mapping: SourceMapping | None) -> str | None:
     """What is wrong with a reply whose fields are all right one by one."""
     if len(retrieval.results) > top_k:
-        n_results = len(retrieval.results)
-        return f"{n_results:,} results for topK {top_k}; a service must cut its list itself"
+        help_ = "a service must cut its list itself" if mapping is None else mapping.cut_hint(top_k)
+        return f"{len(retrieval.results):,} results for topK {top_k}; {help_}"
     for channel in retrieval.channels or ():
         if channel in RESERVED_STAGES:
             return f"a channel {channel!r}, which is the name of a later stage"
@@ -341,9 +351,6 @@ def _document(ref: DocumentRef) -> dict[str, str]:
     document_id, version = ref
     named = {"documentId": document_id}
     return named if version is None else {**named, "documentVersion": version}
-
-
-T = TypeVar("T")
 
 
 def _batches(items: Sequence[T]) -> list[Sequence[T]]:
