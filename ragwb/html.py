@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 # Bidi embeddings, overrides and isolates can reorder the text around them (CVE-2021-42574).
 _BIDI = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
 # What acts anywhere, an underscore that is not inside a word, and what acts only as a line's first.
-_MARKDOWN = re.compile(r"[\\`*\[\]<>|~&$]|(?<!\w)_|_(?!\w)|^[#+\-=]|(?<=^)\d+(?=[.)])")
+_MARKDOWN = re.compile(r"[\\`*\[\]<>|~&$]|(?<!\w)_|_(?!\w)|^[#+\-=]|^\d+(?=[.)]\s)")
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.")
 
 

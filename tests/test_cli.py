@@ -9,7 +9,7 @@ import typer
 from ragwb import __version__
 from ragwb.cli import app
 from ragwb.cli import run as ragwb
-from ragwb.cli.notebooks import copy_notebooks, parse_parameters
+from ragwb.cli.notebooks import copy_notebooks, join_parameters, parse_parameters
 from ragwb.errors import UsageError
 
 
@@ -43,6 +43,38 @@ def test_version(capsys):
 def test_wrong_usage_is_one_line_and_exit_code_2(arguments, capfd):
     assert ragwb(arguments) == 2
     assert len(capfd.readouterr().err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["golden"], ["runs"]])
+def test_a_group_without_a_command_shows_its_help_once(arguments, capfd):
+    assert ragwb(arguments) == 2
+    out, err = capfd.readouterr()
+    assert (out + err).count("Usage") == 1
+
+
+def test_all_faults_of_a_file_are_told(tmp_path, capfd):
+    golden = tmp_path / "golden.jsonl"
+    golden.write_text('{"id": null}\n{"nonsense": 1}\n', encoding="utf-8")
+    assert ragwb(["retrieval-eval", "--dataset", str(golden), "--base-url", "http://x"]) == 2
+    lines = capfd.readouterr().err.strip().splitlines()
+    assert len(lines) > 2
+    assert all(line.startswith(f"ragwb: {golden}:") for line in lines)
+
+
+def test_a_parameter_is_a_name_and_a_value_apart_or_joined():
+    given = ["report", "nb", "-p", "run", "latest", "-p", "k=[1]", "--parameter", "n", "a=b"]
+    assert join_parameters(given) == [
+        "report",
+        "nb",
+        "-p",
+        "run=latest",
+        "-p",
+        "k=[1]",
+        "--parameter",
+        "n=a=b",
+    ]
+    assert join_parameters(["score", "-p", "a", "b"]) == ["score", "-p", "a", "b"]
+    assert join_parameters(["report", "nb", "-p"]) == ["report", "nb", "-p"]
 
 
 def test_a_reader_that_goes_away_is_no_error_message(tmp_path):

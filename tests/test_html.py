@@ -52,6 +52,7 @@ def test_markdown_syntax_does_not_act():
     assert escape_markdown("- a") == r"\- a"
     assert escape_markdown("_a_ hit_rate 0.5 (1/2)") == r"\_a\_ hit_rate 0.5 (1/2)"
     assert escape_markdown("1. a") == "1\u2060. a"
+    assert escape_markdown("0.419") == "0.419"
 
 
 def test_table_escapes_every_cell_and_shows_unknown_as_a_dash():

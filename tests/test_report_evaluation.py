@@ -71,6 +71,16 @@ def test_the_headline_says_verdict_and_what_to_open_first(evaluated):
     assert "PASS" in evaluated._repr_html_()
 
 
+def test_drifted_labels_are_told_in_the_verdict(tmp_path):
+    fake = service()
+    evidence = {"any_of": [{"document_id": "doc", "quote": "早已不在的一句话"}]}
+    cases = [case(1), case(2, expected_chunk_ids=[], evidence=[evidence])]
+    words = repr(evaluate(run(tmp_path, fake, cases)))
+    assert "1/1 cases have all" in words
+    assert "1 case left out because the label no longer holds" in words
+    assert "Relink the evidence of c2" in words
+
+
 def test_a_missed_limit_fails_and_is_named(tmp_path):
     evaluation = evaluate(run(tmp_path, service(), [case(1)]), limits={"min_mrr": 0.9})
     assert evaluation.verdict == "fail"
@@ -81,7 +91,14 @@ def test_evidence_that_must_not_be_there_fails_without_any_limit(tmp_path):
     given = case(1, forbidden_chunk_ids=["doc-0"])
     evaluation = evaluate(run(tmp_path, service(), [given]))
     assert (evaluation.verdict, evaluation.forbidden_case_ids) == ("fail", ("c1",))
-    assert "evidence that must not be there came back: c1" in repr(evaluation)
+    words = repr(evaluation)
+    assert words.startswith("FAIL: evidence that must not be there came back in 1 case; 1/1 cases")
+    assert "what must not come back did: c1" in words
+    assert "| c1 | forbidden came back | q1 |" in to_markdown(evaluation)
+    opened = sections.failed(evaluation, limit=9).html
+    assert "✖ came back" in opened
+    assert "✔ found" in opened
+    assert "c1" not in sections.passed(evaluation, limit=9).text
 
 
 def test_a_failed_call_is_an_error_and_leaves_the_verdict_open(tmp_path):
@@ -153,7 +170,7 @@ def test_hash_embeddings_are_warned_of_first(tmp_path):
 def test_a_small_corpus_is_warned_of(tmp_path):
     fake = service(manifest={"chunks": {"total": 9, "visible": 8}})
     evaluation = evaluate(run(tmp_path, fake, [case(1)]))
-    assert "The first 5 are 62% of the 8 visible chunks" in repr(evaluation)
+    assert "K = 5 looks at 62% of the 8 visible chunks" in repr(evaluation)
     assert "K = 5: 62.5%" in sections.reach(evaluation).text
 
 
@@ -174,7 +191,7 @@ def test_cases_beyond_the_limit_are_counted_and_named(evaluated):
 
 def test_markdown_names_every_failed_case(evaluated):
     text = to_markdown(evaluated)
-    assert "| c2 | q2 | high | 0 | 0 |" in text
+    assert "| c2 | evidence missing | q2 | high | 0 | 0 |" in text
     assert "limits met" in text
 
 

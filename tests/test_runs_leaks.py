@@ -30,6 +30,22 @@ def test_forbidden_text_in_a_reply_fails_the_run(tmp_path, given):
     assert evaluation.verdict == "fail"
 
 
+@pytest.mark.parametrize("untold", [("documentId", "documentVersion"), ("documentVersion",)])
+def test_the_quote_is_enough_where_a_reply_does_not_tell_its_origin(tmp_path, untold):
+    leaked = {name: value for name, value in LEAKED.items() if name not in untold}
+    cases = [case(1, forbidden_evidence=[FORBIDDEN])]
+    evaluation = evaluate(run(tmp_path, returning({"chunkId": "doc-1"}, leaked), cases))
+    assert evaluation.forbidden_case_ids == ("c1",)
+
+
+def test_a_required_chunk_of_untold_origin_is_not_forbidden_by_the_same_words(tmp_path):
+    required = {"chunkId": "doc-1", "text": LEAKED["text"]}
+    evaluation = evaluate(
+        run(tmp_path, returning(required), [case(1, forbidden_evidence=[FORBIDDEN])])
+    )
+    assert evaluation.verdict == "pass"
+
+
 def test_another_version_or_document_is_not_the_forbidden_one(tmp_path):
     others = [{**LEAKED, "documentVersion": "4.0"}, {**LEAKED, "chunkId": "b", "documentId": "b"}]
     cases = [case(1, forbidden_evidence=[FORBIDDEN])]

@@ -16,15 +16,16 @@ import typer
 from ragwb.cli.demo import demo_app
 from ragwb.cli.evaluate import evaluate_app
 from ragwb.cli.golden import golden_app
-from ragwb.cli.notebooks import notebooks_app
+from ragwb.cli.notebooks import join_parameters, notebooks_app
 from ragwb.cli.runs import runs_app
 from ragwb.cli.service import service_app
-from ragwb.errors import RagwbError
+from ragwb.errors import DataError, RagwbError
 from ragwb.html import plain
 
 __all__ = ["app", "main"]
 
 USAGE_ERROR = 2
+MOST_FAULTS = 50
 
 app = typer.Typer(
     name="ragwb",
@@ -61,11 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     try:
-        code = app(args=arguments, standalone_mode=False)
+        given = sys.argv[1:] if arguments is None else arguments
+        code = app(args=join_parameters(given), standalone_mode=False)
     except RagwbError as error:
-        return _complain(str(error), error.exit_code)
+        return _complain(*_lines_of(error), code=error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        return _complain("stopped", USAGE_ERROR)
+        return _complain("stopped")
     except BrokenPipeError:
         # The reader went away (`| head`): Python must not complain of it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -73,19 +75,34 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("RAGWB_DEBUG"):
             raise
-        return _complain(_describe(error), USAGE_ERROR)
+        return _complain(*_describe(error))
     return code if isinstance(code, int) else 0
 
 
-def _describe(error: Exception) -> str:
+def _lines_of(error: RagwbError) -> list[str]:
+    """One line, or a line a fault for a file with several."""
+    faults = error.faults if isinstance(error, DataError) else ()
+    if len(faults) < 2:
+        return [str(error)]
+    shown = [str(fault) for fault in faults[:MOST_FAULTS]]
+    rest = len(faults) - len(shown)
+    return [*shown, f"and {rest} more faults"] if rest else shown
+
+
+def _describe(error: Exception) -> list[str]:
+    if type(error).__name__ == "NoArgsIsHelpError":
+        # A group without a command: its help is the message, as it stands.
+        typer.echo(str(error), err=True)
+        return []
     usage = getattr(error, "format_message", None)
     if usage is not None:
-        return f"{usage()} (see --help)"
+        return [f"{usage()} (see --help)"]
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename or 'system'}: {error.strerror}"
-    return f"unexpected {type(error).__name__}: {error} (RAGWB_DEBUG=1 shows where)"
+        return [f"{error.filename or 'system'}: {error.strerror}"]
+    return [f"unexpected {type(error).__name__}: {error} (RAGWB_DEBUG=1 shows where)"]
 
 
-def _complain(message: str, code: int) -> int:
-    typer.echo(f"ragwb: {plain(message)}", err=True)
+def _complain(*lines: str, code: int = USAGE_ERROR) -> int:
+    for line in lines:
+        typer.echo(f"ragwb: {plain(line)}", err=True)
     return code

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +23,7 @@ def report(
     parameter: Annotated[
         list[str] | None,
         typer.Option(
-            "-p", "--parameter", help="NAME=VALUE; the value is JSON, or text as it stands."
+            "-p", "--parameter", help="NAME VALUE or NAME=VALUE; JSON, or text as it stands."
         ),
     ] = None,
     output: Annotated[
@@ -37,6 +38,23 @@ def report(
     html = output or Path("reports") / f"{path.stem}.html"
     run_notebook(path, parse_parameters(parameter or []), html, cwd=Path.cwd())
     typer.echo(f"report: {html}", err=True)
+
+
+def join_parameters(arguments: Sequence[str]) -> list[str]:
+    """The arguments of the command line with each `-p NAME VALUE` of `report` as `-p NAME=VALUE`.
+
+    Typer knows options of two values, and options that come several times, but not both at once.
+    """
+    joined: list[str] = []
+    rest = list(arguments)
+    if rest[:1] != ["report"]:
+        return rest
+    while rest:
+        joined.append(rest.pop(0))
+        is_name = joined[-1] in ("-p", "--parameter") and rest and "=" not in rest[0]
+        if is_name and len(rest) > 1:
+            joined.append(f"{rest.pop(0)}={rest.pop(0)}")
+    return joined
 
 
 def parse_parameters(pairs: list[str]) -> dict[str, object]:

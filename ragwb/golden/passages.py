@@ -107,19 +107,40 @@ def watch_forbidden(
     """The cases with the forbidden chunks that only the replies of a run told of.
 
     A service rightly hides another tenant's or department's chunks from `/chunks`. Should it return
-    one all the same, its document and text in the reply say what it is.
+    one all the same, its document and text in the reply say what it is. Where a reply does not tell
+    document or version, the forbidden quote in its text is enough, unless the case requires it.
 
     Args:
         resolved: cases as resolved before the run.
-        chunks: what the run has seen, with document, version and text.
+        chunks: what the run has seen.
     """
-    index = ChunkIndex(chunks)
+    told = list(chunks)
+    index, bare = ChunkIndex(told), _without_origin(told)
     watched = []
     for case in resolved:
         seen, _ = _resolve_forbidden(case.case, index)
-        names = distinct((*case.forbidden_chunk_ids, *seen))
+        required = {name for group in case.groups for name in group.chunk_ids}
+        quoted = (name for name in _quoting(case.case, bare) if name not in required)
+        names = distinct((*case.forbidden_chunk_ids, *seen, *quoted))
         watched.append(case.model_copy(update={"forbidden_chunk_ids": names}))
     return watched
+
+
+def _without_origin(chunks: Iterable[Chunk]) -> list[tuple[Chunk, NormalisedText]]:
+    return [
+        (chunk, normalise_text(chunk.text))
+        for chunk in chunks
+        if chunk.text is not None and (chunk.document_id is None or chunk.document_version is None)
+    ]
+
+
+def _quoting(case: Case, bare: Iterable[tuple[Chunk, NormalisedText]]) -> Iterator[str]:
+    """Ids of chunks of untold origin that hold a forbidden quote."""
+    quotes = [(p.document_id, p.quote) for p in case.forbidden_evidence if p.quote is not None]
+    for chunk, view in bare if quotes else ():
+        for document_id, quote in quotes:
+            if chunk.document_id in (None, document_id) and view.find(quote):
+                yield chunk.chunk_id
 
 
 def referenced_documents(dataset: Dataset) -> list[tuple[str, str | None]]:

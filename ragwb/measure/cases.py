@@ -43,15 +43,18 @@ def score_cases(
     Args:
         cases: all golden cases, resolved, in their order.
         results: a row a (case_id, repeat): status "ok" or "error", error.
-        hits, top_k, ks, repeats, run_id, extra: as in `score_facts`.
+        hits: of the results that are ok.
+        top_k: what the service was asked for.
+        ks: cutoffs, as in `score_facts`.
+        repeats: passes fixed before the run.
+        run_id: the name of the results.
+        extra: further figures a (case_id, repeat), as in `score_facts`.
 
     Raises:
         MetricError: a K is outside 1..100, or hits and results do not belong together.
     """
     facts = case_facts(cases, results)
-    return score_facts(
-        facts, hits, top_k=top_k, ks=ks, repeats=repeats, run_id=run_id, extra=extra
-    )
+    return score_facts(facts, hits, top_k=top_k, ks=ks, repeats=repeats, run_id=run_id, extra=extra)
 
 
 def score_facts(
@@ -151,7 +154,13 @@ def _outcomes(facts: pa.Table, repeats: int) -> tuple[pa.ChunkedArray, pa.Chunke
     )
     other_tier = pc.binary_join_element_wise("tier ", tier, "")
     reason = pc.case_when(
-        conditions, RETIRED, "no result in the run", error, few, facts.column("excluded"), other_tier
+        conditions,
+        RETIRED,
+        "no result in the run",
+        error,
+        few,
+        facts.column("excluded"),
+        other_tier,
     )
     return status, reason
 

@@ -139,7 +139,8 @@ def _sums(column: pa.ChunkedArray) -> _Sums:
 
 def _shares(part: Ints, whole: Ints, is_known: npt.NDArray[np.bool_]) -> Floats:
     shares = np.full(len(part), np.nan)
-    return np.divide(part, whole, out=shares, where=is_known & (whole != 0))
+    np.divide(part, whole, out=shares, where=is_known & (whole != 0))
+    return shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +220,7 @@ class _Finder:
         self._cases = _ByHash(case_hashes)
         self._n_results = np.zeros(len(asked), dtype=np.int32)
         # Per block: the rows of its results, entries of each, and both columns of entries.
-        self._parts: list[tuple[Ints, Ints, Ints, Ints]] = []
+        self._parts: list[tuple[Ints | Int32s, ...]] = []
 
     def enter(self, block: Block) -> None:
         """Enters the results of a block."""
@@ -237,7 +238,7 @@ class _Finder:
         delivered = chunk.end[place] - chunk.start[place]
         covered = self._newly_covered(result, case, place)
         first = np.cumsum(n_known) - n_known
-        sums = (_sum_each(values, first, n_known) for values in (covered, delivered))
+        sums = [_sum_each(values, first, n_known) for values in (covered, delivered)]
         self._parts.append((rows, n_known, *sums))
 
     def _newly_covered(self, result: Ints, case: Ints, place: Ints) -> Ints:
@@ -296,7 +297,8 @@ def _known(place: Ints, starts: Ints, lengths: Ints) -> Ints:
     """Entries of each result before its first chunk whose place is not known."""
     position = np.arange(len(place)) - np.repeat(starts, lengths)
     unknown = np.where(place < 0, position, np.repeat(lengths, lengths))
-    return np.minimum.reduceat(unknown, starts)
+    known: Ints = np.minimum.reduceat(unknown, starts)
+    return known
 
 
 def _sum_each(values: Ints, first: Ints, lengths: Ints) -> Ints:

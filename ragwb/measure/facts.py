@@ -1,4 +1,4 @@
-"""What scoring needs of each case besides its hits: how its calls went, and what it is counted by."""
+"""What scoring needs of each case besides its hits: how its calls went, what it is counted by."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ragwb.decide.thresholds import Threshold
     from ragwb.report.evaluation import Evaluation
 
-FAILED_COLUMNS = ("case_id", "question", "risk", "recall", "reciprocal rank")
+FAILED_COLUMNS = ("case_id", "why", "question", "risk", "recall", "reciprocal rank")
 
 
 def headline(evaluation: Evaluation) -> Panel:
@@ -50,24 +50,41 @@ def _of_what(evaluation: Evaluation) -> str:
 
 
 def _verdict_line(evaluation: Evaluation) -> str:
-    report, k = evaluation.to_dict(), evaluation.top_k
-    complete = report["n_scored"] - len(evaluation.failed_case_ids)
-    line = f"{complete}/{report['n_scored']} cases have all their evidence in the first {k}"
-    met = [t for t in evaluation.thresholds if t.passed]
+    """What was found, the bad first."""
+    scores, k = evaluation.scores, evaluation.top_k
+    n_forbidden, n_drifted = len(evaluation.forbidden_case_ids), len(_drifted(evaluation))
+    complete = scores.n_scored - len(evaluation.failed_case_ids)
+    parts = [f"{complete}/{scores.n_scored} cases have all their evidence in the first {k}"]
+    if n_forbidden:
+        parts.insert(0, f"evidence that must not be there came back in {_cases(n_forbidden)}")
     if evaluation.thresholds:
-        line += f"; {len(met)}/{len(evaluation.thresholds)} limits met"
+        met = sum(threshold.passed is True for threshold in evaluation.thresholds)
+        parts.append(f"{met}/{len(evaluation.thresholds)} limits met")
     else:
-        line += "; no limits were set"
-    if report["n_errors"]:
-        line += f"; {report['n_errors']} cases could not be asked, the run is incomplete"
-    return line
+        parts.append("no limits were set")
+    if n_drifted:
+        parts.append(f"{_cases(n_drifted)} left out because the label no longer holds")
+    if scores.n_errors:
+        parts.append(f"{_cases(scores.n_errors)} could not be asked, the run is incomplete")
+    return "; ".join(parts)
+
+
+def _cases(n: int) -> str:
+    return "1 case" if n == 1 else f"{n} cases"
+
+
+def _drifted(evaluation: Evaluation) -> list[str]:
+    frame = evaluation.scores.frame
+    drifted = frame["reason"].fillna("").str.startswith("drifted")
+    names: list[str] = frame.loc[(frame["status"] == "excluded") & drifted, "case_id"].tolist()
+    return names
 
 
 def _next_steps(evaluation: Evaluation) -> Iterator[str]:
     k = evaluation.top_k
     if evaluation.forbidden_case_ids:
         names = _names(evaluation.forbidden_case_ids)
-        yield f"Look at these first, evidence that must not be there came back: {names}."
+        yield f"Look at these first, what must not come back did: {names}."
     for threshold in evaluation.thresholds:
         if threshold.passed is False:
             yield (
@@ -80,6 +97,8 @@ def _next_steps(evaluation: Evaluation) -> Iterator[str]:
     errors = frame.loc[frame["status"] == "error", "case_id"].tolist()
     if errors:
         yield f"Calls failed for good in {_names(errors)}: see Errors, then run again."
+    if drifted := _drifted(evaluation):
+        yield f"Relink the evidence of {_names(drifted)}: ragwb golden check tells what is gone."
     high = frame[(frame["risk"] == "high") & frame["case_id"].isin(evaluation.failed_case_ids)]
     if len(high):
         names = _names(high["case_id"].tolist())
@@ -103,7 +122,7 @@ def _warnings(evaluation: Evaluation) -> Iterator[str]:
         share = evaluation.top_k / visible
         if share > 0.1:
             yield (
-                f"The first {evaluation.top_k} are {share:.0%} of the {visible} visible chunks: "
+                f"K = {evaluation.top_k} looks at {share:.0%} of the {visible} visible chunks: "
                 "recall is easy here."
             )
 
@@ -212,20 +231,42 @@ def _spread(evaluation: Evaluation) -> Panel:
 
 
 def failed_rows(evaluation: Evaluation) -> list[dict[str, object]]:
-    """A line a failed case: its question, risk, recall and reciprocal rank at top K."""
+    """A line a case that failed or returned what it must not: why, question, risk, figures."""
     frame, k = evaluation.scores.frame, evaluation.top_k
     questions = {case.case.id: case.case.question for case in evaluation.run.golden()}
-    rows = frame[frame["case_id"].isin(evaluation.failed_case_ids)]
+    rows = {row["case_id"]: row for row in frame_rows(frame)}
     return [
         {
-            "case_id": row["case_id"],
-            "question": questions[row["case_id"]],
-            "risk": row["risk"],
-            "recall": f"{row[f'recall@{k}']:.3g}",
-            "reciprocal rank": f"{row[f'mrr@{k}']:.3g}",
+            "case_id": case_id,
+            "why": _why(evaluation, case_id),
+            "question": questions[case_id],
+            "risk": rows[case_id]["risk"],
+            "recall": _known(rows[case_id][f"recall@{k}"]),
+            "reciprocal rank": _known(rows[case_id][f"mrr@{k}"]),
         }
-        for row in frame_rows(rows)
+        for case_id in bad_cases(evaluation)
     ]
+
+
+def bad_cases(evaluation: Evaluation) -> list[str]:
+    """Cases to open: what must not be there first, then high risk, then in the set's order."""
+    frame = evaluation.scores.frame
+    risk = dict(zip(frame["case_id"], frame["risk"], strict=True))
+    ids = {*evaluation.failed_case_ids, *evaluation.forbidden_case_ids}
+    return sorted(
+        (case_id for case_id in risk if case_id in ids),
+        key=lambda c: (c not in evaluation.forbidden_case_ids, risk[c] != "high"),
+    )
+
+
+def _why(evaluation: Evaluation, case_id: str) -> str:
+    words = ["forbidden came back"] if case_id in evaluation.forbidden_case_ids else []
+    words += ["evidence missing"] if case_id in evaluation.failed_case_ids else []
+    return ", ".join(words)
+
+
+def _known(value: float) -> str | None:
+    return None if pd.isna(value) else f"{value:.3g}"
 
 
 def _mark(passed: bool | None) -> str:
@@ -285,12 +326,8 @@ def _slice(evaluation: Evaluation, field: str) -> Panel:
 
 
 def failed(evaluation: Evaluation, *, limit: int) -> Panel:
-    """Each failed case opened, high risk first; beyond `limit` the rest is counted and named."""
-    frame = evaluation.scores.frame.set_index("case_id")
-    ids = sorted(
-        evaluation.failed_case_ids,
-        key=lambda c: (frame.at[c, "risk"] != "high", frame.index.get_loc(c)),
-    )
+    """Each bad case opened, forbidden evidence and high risk first; the rest counted and named."""
+    ids = bad_cases(evaluation)
     if not ids:
         return Panel("No case failed.", tag("p", "No case failed.", class_="rw-none"))
     return _cards(evaluation, ids, limit=limit, n_open=1)
@@ -298,11 +335,10 @@ def failed(evaluation: Evaluation, *, limit: int) -> Panel:
 
 def passed(evaluation: Evaluation, *, limit: int) -> Panel:
     """The other cases that answered, closed until they are clicked on."""
-    frame = evaluation.scores.frame
-    failed = set(evaluation.failed_case_ids)
+    frame, bad = evaluation.scores.frame, {*bad_cases(evaluation)}
     # A retired case was not asked: there is nothing of it to open.
     answered = frame.loc[(frame["status"] != "error") & (frame["n_repeats"] > 0), "case_id"]
-    ids = [case_id for case_id in answered if case_id not in failed]
+    ids = [case_id for case_id in answered if case_id not in bad]
     if not ids:
         return Panel("No other case.", tag("p", "No other case.", class_="rw-none"))
     return _cards(evaluation, ids, limit=limit, n_open=0)

@@ -1,8 +1,8 @@
 """How a run folder comes to be: started under a lock, filled by the journal, sealed by a hash.
 
 `start_run` makes the folder with its manifest and golden cases, `seal_run` writes the tables, what
-scoring follows from and the content hash, and `write_run` does both for results that are already there (imports,
-synthetic runs).
+scoring follows from and the content hash, and `write_run` does both for results that are already
+there (imports, synthetic runs).
 """
 
 from __future__ import annotations
@@ -181,9 +181,7 @@ def close_run(
     return sealed
 
 
-def write_derived(
-    folder: Path, resolved: Sequence[ResolvedCase], answered: Sequence[Pair]
-) -> None:
+def write_derived(folder: Path, resolved: Sequence[ResolvedCase], answered: Sequence[Pair]) -> None:
     """Write the small tables that scoring reads instead of golden cases, answers and candidates.
 
     Args:

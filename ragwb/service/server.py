@@ -30,6 +30,8 @@ from ragwb.service.pipeline import Clock, Pipeline, Rewrite, load_rewrite, utc_n
 READY_LINE = "ragwb serve: {url}"
 # What shows the progress of a build, and goes away when the build is done.
 Watch = Callable[[], AbstractContextManager[Progress]]
+# A build notices between two batches that it is not wanted; a model that hangs is left behind.
+_STOP_TIMEOUT_S = 5.0
 
 
 def serve(config: ServiceConfig, *, watch: Watch | None = None) -> None:
@@ -89,7 +91,6 @@ class _Service:
     """A service that listens, and what builds its index.
 
     Attributes:
-        stop: set when the build is not wanted any more.
         settled: set when the index is ready, or never will be.
         fault: why the index could not be built.
     """
@@ -99,7 +100,6 @@ class _Service:
     server: _Server
     watch: Watch
     rewrite: Rewrite | None
-    stop: threading.Event = field(default_factory=threading.Event)
     settled: threading.Event = field(default_factory=threading.Event)
     fault: BaseException | None = None
 
@@ -145,9 +145,9 @@ def _run(service: _Service, on_ready: Callable[[], None]) -> None:
     try:
         service.server.run(sockets=[service.listening])
     finally:
-        service.stop.set()
+        service.server.should_exit = True  # also when it did not start
         service.server.accepts.set()
-        builder.join()
+        builder.join(_STOP_TIMEOUT_S)
         service.settled.set()
         service.listening.close()
         if service.running.pipeline is not None:
@@ -155,26 +155,37 @@ def _run(service: _Service, on_ready: Callable[[], None]) -> None:
 
 
 def _build(service: _Service, on_ready: Callable[[], None]) -> None:
-    """Set the pipeline when the server accepts; a fault ends the server and is kept for it."""
-    config, running = service.running.config, service.running
+    """Set the pipeline once the server accepts; a fault ends the server and is kept for it."""
+    service.server.accepts.wait()
     try:
-        service.server.accepts.wait()
-        with service.watch() as progress:
-
-            def go_on(stage: str, done: int, total: int) -> None:
-                if service.stop.is_set():
-                    raise _StoppedError
-                progress(stage, done, total)
-
-            embedder = load_embedder(config)
-            index = open_index(build_index(config, embedder, go_on))
-        running.pipeline = Pipeline(config, index, embedder, running.clock, service.rewrite)
+        pipeline = _make_pipeline(service)
+        _check_wanted(service)
+        service.running.pipeline = pipeline
         on_ready()
     except _StoppedError:
         pass
     except BaseException as fault:  # raised by the thread that serves
         service.fault = fault
         service.server.should_exit = True
+
+
+def _make_pipeline(service: _Service) -> Pipeline:
+    config = service.running.config
+    with service.watch() as progress:
+
+        def watched(stage: str, done: int, total: int) -> None:
+            _check_wanted(service)
+            progress(stage, done, total)
+
+        _check_wanted(service)
+        embedder = load_embedder(config)
+        index = open_index(build_index(config, embedder, watched))
+    return Pipeline(config, index, embedder, service.running.clock, service.rewrite)
+
+
+def _check_wanted(service: _Service) -> None:
+    if service.server.should_exit:
+        raise _StoppedError
 
 
 @contextmanager

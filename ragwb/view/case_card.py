@@ -16,9 +16,15 @@ Ranks = Mapping[tuple[str, str], int]
 _TEXT_LIMIT = 1_200
 # Told apart by shape and colour: what must be there, what must not, and the rest.
 _MARKS = {
-    "required": ("✔", "required evidence"),
-    "forbidden": ("✖", "forbidden evidence"),
-    "other": ("", "not labelled"),
+    "required": ("✔ required", "rw-good"),
+    "forbidden": ("✖ forbidden", "rw-bad"),
+    "other": ("", None),
+}
+_OUTCOMES = {
+    ("required", True): ("✔", "found"),
+    ("required", False): ("✖", "missing"),
+    ("forbidden", True): ("✖", "came back"),
+    ("forbidden", False): ("✔", "stayed away"),
 }
 
 
@@ -87,8 +93,11 @@ def _evidence(view: CaseView) -> str:
     ]
     if not rows:
         return ""
-    return tag("h4", "Where the evidence stood (rank at each stage)") + _grid(
-        ("evidence", "chunk", *view.stages), rows, words=2, class_="rw rw-ranks"
+    return tag("h4", "Where the evidence stood (rank at each stage, – not seen)") + _grid(
+        ("evidence", f"in the first {view.k}", "chunk", *view.stages),
+        rows,
+        words=3,
+        class_="rw rw-ranks",
     )
 
 
@@ -102,28 +111,37 @@ def _grid(columns: Sequence[str], rows: Sequence[str], *, words: int, class_: st
 
 
 def _group_rows(group: ResolvedGroup, view: CaseView, ranks: Ranks) -> Iterator[str]:
-    label = f"group {group.index + 1}" + (f": {group.hop}" if group.hop else "")
+    label = f"required {group.index + 1}" + (f": {group.hop}" if group.hop else "")
     label += " (split passage)" if group.split else ""
     for chunk_id in group.chunk_ids:
         yield _chunk_row("required", label, chunk_id, view, ranks)
     if not group.chunk_ids:
-        missing = tag("td", "not in the knowledge", colspan=str(len(view.stages) + 1))
-        yield tag("tr", tag("td", escape(label)) + missing)
+        lost = tag("td", _outcome("required", came=False)) + tag("td", "not in the knowledge")
+        unseen = tag("td", "–", class_="num") * len(view.stages)
+        yield tag("tr", tag("td", escape(label)) + lost + unseen, class_="rw-row-bad")
 
 
 def _chunk_row(kind: str, label: str, chunk_id: str, view: CaseView, ranks: Ranks) -> str:
-    cells = tag("td", f"{_mark(kind)} {escape(label)}") + tag("td", _chunk(chunk_id, view))
+    came = ranks.get(("results", chunk_id), view.k + 1) <= view.k
+    cells = tag("td", escape(label)) + tag("td", _outcome(kind, came=came))
+    cells += tag("td", _chunk(chunk_id, view))
     for stage in view.stages:
         rank = ranks.get((stage, chunk_id))
-        beyond = stage == "results" and rank is not None and rank > view.k
-        shown = "–" if rank is None else f"({rank})" if beyond else str(rank)
-        cells += tag("td", shown, class_="num")
-    return tag("tr", cells, class_=f"rw-row-{kind}")
+        cells += tag("td", "–" if rank is None else str(rank), class_="num")
+    is_good = came == (kind == "required")
+    return tag("tr", cells, class_="rw-row-good" if is_good else "rw-row-bad")
+
+
+def _outcome(kind: str, *, came: bool) -> str:
+    """Whether evidence came back, as it should or not, told by sign, word and colour."""
+    sign, word = _OUTCOMES[kind, came]
+    is_good = came == (kind == "required")
+    return tag("span", f"{sign} {word}", class_="rw-good" if is_good else "rw-bad")
 
 
 def _mark(kind: str) -> str:
-    sign, meaning = _MARKS[kind]
-    return tag("span", sign, title=meaning, class_=f"rw-{kind}")
+    words, class_ = _MARKS[kind]
+    return tag("span", words, class_=class_)
 
 
 def _chunk(chunk_id: str, view: CaseView) -> str:
@@ -166,5 +184,5 @@ def _result_row(row: Row, view: CaseView, *, repeated: bool) -> str:
         + tag("td", str(position), class_="num")
         + tag("td", "–" if score is None else f"{score:.4g}", class_="num")
     )
-    beyond = "" if position <= view.k else " rw-beyond"
-    return tag("tr", cells, class_=f"rw-row-{kind}{beyond}")
+    rows = {"required": "rw-row-good", "forbidden": "rw-row-bad", "other": None}
+    return tag("tr", cells, class_=rows[kind])

@@ -88,7 +88,14 @@ def score_by_slice(scores: Scores, *, metric: str) -> alt.FacetChart:
     return (
         alt.layer(span, dot)
         .properties(width=_WIDTH - 80, height=alt.Step(20))
-        .facet(row=alt.Row("field:N", title=None, sort=list(scores.fields())))
+        .facet(
+            row=alt.Row(
+                "field:N",
+                title=None,
+                sort=list(scores.fields()),
+                header=alt.Header(labelOrient="top", labelAnchor="start", labelFontWeight="bold"),
+            )
+        )
         .resolve_scale(y="independent")
         .properties(title=title)
     )

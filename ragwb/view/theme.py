@@ -54,7 +54,14 @@ CONFIG: dict[str, Any] = {
         "domainColor": GREY,
         "tickColor": GREY,
     },
-    "legend": {"labelColor": _INK, "titleColor": _INK, "labelFontSize": 12},
+    "legend": {
+        "labelColor": _INK,
+        "titleColor": _INK,
+        "labelFontSize": 12,
+        "symbolBaseFillColor": _INK,
+        "symbolBaseStrokeColor": _INK,
+    },
+    "header": {"labelColor": _INK, "titleColor": _INK, "labelFontSize": 12},
     "text": {"color": _INK},
 }
 
