@@ -18,6 +18,7 @@ from ragwb.golden.case import Case, EvidenceGroup, Passage
 from ragwb.golden.chunk_index import ChunkIndex
 from ragwb.golden.dataset import Dataset
 from ragwb.golden.passage_search import FoundPassage, distinct, find_passage, touching_chunks
+from ragwb.golden.quotes import NormalisedText, normalise_text
 from ragwb.golden.spans import Span, merged
 from ragwb.records import Chunk
 

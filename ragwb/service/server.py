@@ -162,11 +162,11 @@ def _build(service: _Service, on_ready: Callable[[], None]) -> None:
         _check_wanted(service)
         service.running.pipeline = pipeline
         on_ready()
-    except _StoppedError:
-        pass
     except BaseException as fault:  # raised by the thread that serves
-        service.fault = fault
-        service.server.should_exit = True
+        # What goes wrong in a build that nobody wants any more is no fault.
+        if not service.server.should_exit:
+            service.fault = fault
+            service.server.should_exit = True
 
 
 def _make_pipeline(service: _Service) -> Pipeline:
