@@ -305,7 +305,8 @@ def _sum_each(values: Ints, first: Ints, lengths: Ints) -> Ints:
     """Running sums that begin again with each stretch."""
     sums = np.cumsum(values)
     before = np.concatenate([[0], sums])[first]
-    return sums - np.repeat(before, lengths)
+    since: Ints = sums - np.repeat(before, lengths)
+    return since
 
 
 def _first_covered(
