@@ -61,3 +61,18 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path, run: Run) ->
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="file"):
         export_run(run, tmp_path / "file" / "out", "csv")
+
+
+def test_small_tables_can_be_exported_with_their_lists(tmp_path: Path) -> None:
+    quote = {"document_id": "doc", "document_version": "1", "quote": "第 1 段"}
+    asked = case(1, expected_chunk_ids=[], evidence=[quote], tags={"domain": "fee"})
+    run = run_data.run(tmp_path, service(n_chunks=2), [asked])
+    facts, coverage = export_run(run, tmp_path / "out", "csv", ("facts", "coverage"))
+    with facts.open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["tags.domain"], row["n_answered"], row["error"]) == ("fee", "1", "")
+    with coverage.open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["passage_length"], row["n_results"]) == ("5", "2")
+    assert json.loads(row["covered"]) == [0, 5]
+    assert json.loads(row["delivered"]) == [6, 12]

@@ -19,7 +19,7 @@ import ragwb
 from ragwb.errors import RunError
 from ragwb.runs.journal import JOURNAL
 from ragwb.runs.runner import run_retrieval
-from ragwb.runs.store import list_runs
+from ragwb.runs.store import list_runs, load_run
 
 CHILD = Path(__file__).with_name("run_child.py")
 # The package as it stands in this checkout, installed or not.
@@ -106,3 +106,33 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on(tmp_path: Path) -> None:
         run = run_retrieval(dataset, here, top_k=5, resume=entry.run_id)
     assert set(fake.asked) == {f"q{n}" for n in range(N_CASES)} - set(before)
     assert run.cases()["status"].tolist() == ["ok"] * N_CASES
+
+
+# Bytes a file may have: too few for any table, for the candidates, for the golden cases.
+@pytest.mark.parametrize("largest", [1, 3_000, 9_000])
+def test_a_disk_that_is_full_while_sealing_loses_no_answer(tmp_path: Path, largest: int) -> None:
+    dataset = golden(tmp_path, [case(n) for n in range(N_CASES)])
+    fake = service()
+    with fake.serve() as url:
+        child = subprocess.run(
+            [sys.executable, str(CHILD), url, str(tmp_path), str(largest), "sealing"],
+            env=ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        here = settings(tmp_path, base_url=url)
+        (entry,) = list_runs(here)
+        assert child.returncode == 2, child.stderr
+        assert child.stderr == ""
+        (line,) = child.stdout.splitlines()
+        assert "File too large" in line
+        assert f"--resume {entry.run_id}" in line
+        assert entry.status == "unfinished"
+        assert sorted(finished(entry.path)) == sorted(f"q{n}" for n in range(N_CASES))
+        fake.asked.clear()
+        run = run_retrieval(dataset, here, top_k=5, resume=entry.run_id)
+    assert fake.asked == []
+    assert run.cases()["status"].tolist() == ["ok"] * N_CASES
+    assert load_run(run.path).golden() == run.golden()

@@ -13,7 +13,8 @@ from ragwb.errors import DataError, GoldenError, MetricError, UsageError
 from ragwb.runs.results import ChunkText, Result, StageList
 from ragwb.runs.scoring import score, score_trec, trec_rows
 from ragwb.runs.store import Run, load_run
-from ragwb.runs.writer import write_run
+from ragwb.runs.tables import CANDIDATES, CASES, CHUNKS
+from ragwb.runs.writer import GOLDEN, write_run
 
 
 def run_of(
@@ -32,6 +33,20 @@ def test_scores_follow_from_the_run_at_any_k(tmp_path: Path) -> None:
     }
     assert frame["recall@10"].isna().all()  # nothing beyond top K = 5 was observed
     assert (scores.top_k, scores.ks, scores.run_id) == (5, (1, 2, 10), run.run_id)
+
+
+def test_a_sealed_run_is_scored_from_its_small_tables_which_it_keeps(tmp_path: Path) -> None:
+    passage = case(1, expected_chunk_ids=[], evidence=[PASSAGE], tags={"domain": "fee"})
+    run = run_of(tmp_path, {}, passage, case(2), repeats=2)
+    expected = score(load_run(run.path), k=[1, 4])
+    for name in (GOLDEN, CASES, CANDIDATES, CHUNKS):
+        (run.path / name).unlink()
+    opened = load_run(run.path, verify=False)
+    pd.testing.assert_frame_equal(score(opened, k=[1, 4]).frame, expected.frame)
+    for path in run.path.glob("*.parquet"):
+        path.unlink()
+    pd.testing.assert_frame_equal(score(opened, k=[1, 4]).results, expected.results)
+    assert score(opened, k=2).ks == (2,)
 
 
 def test_by_default_the_usual_ks_up_to_top_k(tmp_path: Path) -> None:
@@ -114,7 +129,7 @@ def test_trec_sorts_again_by_score(tmp_path: Path) -> None:
     run = run_data.run(tmp_path, fake, [case(3)])
     assert score(run, k=5).frame["mrr@5"].tolist() == [pytest.approx(1 / 3)]
     result = score_trec(run, k=5)
-    assert (result["sorted_by"], result["n_cases"]) == ("score", 1)
+    assert (result["sorted_by"], result["level"]) == ("score", 1)
     assert result["metrics"]["recip_rank"] == 1.0  # equal scores: ids descending
     assert result["cases"][0]["case_id"] == "c3"
     assert {"metric": "recip_rank", "value": 1.0, "n": 1} in trec_rows(result)
@@ -126,6 +141,19 @@ def test_trec_takes_the_position_where_scores_are_missing(tmp_path: Path) -> Non
     assert result["sorted_by"] == "position"
     assert result["metrics"]["recip_rank"] == pytest.approx(1 / 3)
     assert result["metrics"]["P@3"] == pytest.approx(1 / 3)
+
+
+def test_trec_accounts_for_every_case(tmp_path: Path) -> None:
+    fake = service()
+    fake.retrieve = lambda body: {
+        "q2": json_reply({"results": []}),  # trec_eval leaves a topic without results out
+        "q3": json_reply({}, 500),
+    }.get(body["question"], json_reply({"results": [{"chunkId": "doc-1"}]}))
+    cases = [case(1), case(2), case(3), case(4, tier="diagnostic")]
+    result = score_trec(run_data.run(tmp_path, fake, cases), k=1)
+    counts = {name: result[name] for name in result if name.startswith("n_")}
+    assert counts == {"n_cases": 4, "n_scored": 1, "n_excluded": 2, "n_errors": 1}
+    assert [row["n"] for row in trec_rows(result)] == [1] * len(result["metrics"])
 
 
 def test_trec_refuses_duplicates(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_manifest_whose_id_is_a_path_is_refused(tmp_path: Path, run: Run) -> N
 
 def test_an_unfinished_run_says_how_to_go_on(tmp_path: Path) -> None:
     folder = interrupted_run(tmp_path, service(), n_cases=2, at=1)
-    with pytest.raises(RunError, match=f"is not finished.*--resume {folder.name}"):
+    with pytest.raises(RunError, match=f"the same .* command with --resume {folder.name} asks"):
         load_run(folder.name, settings(tmp_path))
     with pytest.raises(RunError, match="no finished run"):
         load_run("latest", settings(tmp_path))

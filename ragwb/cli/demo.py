@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -38,7 +41,16 @@ def demo(
     typer.echo("\nreports, each one file that opens in a browser:")
     for mode in DEMO_MODES:
         typer.echo(f"  {(report / mode.lower()).with_suffix('.html')}")
-    typer.echo("next: ragwb runs list · ragwb score latest --by tags.kind · ragwb lab")
+    program = _program()
+    typer.echo(f"next: {program} runs list · {program} score latest --by tags.kind · {program} lab")
+
+
+def _program() -> str:
+    """How the command is typed here: by its name where the shell finds it, else by its path."""
+    beside = Path(sys.executable).with_name("ragwb")
+    if shutil.which("ragwb") or not beside.exists():
+        return "ragwb"
+    return os.path.relpath(beside)
 
 
 def _run_mode(mode: str, embedder: str, base: Path) -> Evaluation:
@@ -77,4 +89,6 @@ def _print_side_by_side(evaluations: Sequence[Evaluation]) -> None:
     ]
     typer.echo(text_table(rows, ("at K = 5", *DEMO_MODES)))
     for mode, evaluation in zip(DEMO_MODES, evaluations, strict=True):
-        typer.echo(f"{mode}: {evaluation.headline().text.splitlines()[0]}")
+        lines = evaluation.headline().text.splitlines()
+        verdict = next(line for line in lines if line.startswith(evaluation.verdict.upper()))
+        typer.echo(f"{mode}: {verdict}")

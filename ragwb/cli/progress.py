@@ -1,17 +1,24 @@
-"""A progress bar on stderr for anything that takes more than a moment."""
+"""Progress on stderr for anything that takes more than a moment."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 OnProgress = Callable[[int, int], None]
+Clock = Callable[[], float]
+
+LINE_EVERY_S = 10
 
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[OnProgress]:
-    """A function of (done, total) that draws a bar; silent when stderr is no terminal."""
+    """A function of (done, total): a bar on a terminal, elsewhere a line every ten seconds."""
+    if not sys.stderr.isatty():
+        yield progress_lines(label)
+        return
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -27,9 +34,19 @@ def progress_bar(label: str) -> Iterator[OnProgress]:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not sys.stderr.isatty()
-    ) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def progress_lines(label: str, *, clock: Clock = time.monotonic) -> OnProgress:
+    """A function of (done, total) that writes a line at most every ten seconds, for logs."""
+    last = clock()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal last
+        if clock() - last >= LINE_EVERY_S:
+            last = clock()
+            print(f"{label}: {done}/{total}", file=sys.stderr, flush=True)  # noqa: T201
+
+    return tell
