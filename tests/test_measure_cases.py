@@ -21,6 +21,7 @@ from ragwb.measure.retrieval import find_hits, score_hits
 from ragwb.measure.summary import Scores
 
 KS = (1, 3)
+NAMES = ("case_id", "repeat", "stage", "position", "chunk_id")
 IDS = [f"k{i}" for i in range(6)]
 
 Calls = dict[tuple[str, int], list[str] | str]
@@ -70,7 +71,7 @@ def scores_of(cases: list[ResolvedCase], calls: Calls, repeats: int) -> Scores:
     columns = list(zip(*rows, strict=True)) or [()] * 5
     candidates = pa.table(
         [pa.array(c, t) for c, t in zip(columns, types, strict=True)],
-        names=["case_id", "repeat", "stage", "position", "chunk_id"],
+        names=NAMES,
     )
     return score_cases(
         cases,
@@ -147,9 +148,11 @@ def test_the_order_of_results_is_not_that_of_cases() -> None:
     cases = [random_case(rng, number) for number in range(30)]
     calls = random_calls(rng, cases, 3)
     shuffled = dict(rng.sample(list(calls.items()), len(calls)))
+    ordered = dict(sorted(calls.items()))
+    # The reason names the first error, which does depend on the order.
     pd.testing.assert_frame_equal(
-        scores_of(cases, shuffled, 3).frame,
-        scores_of(cases, dict(sorted(calls.items())), 3).frame,
+        scores_of(cases, shuffled, 3).frame.drop(columns="reason"),
+        scores_of(cases, ordered, 3).frame.drop(columns="reason"),
         rtol=1e-15,
     )
 
@@ -169,6 +172,3 @@ def test_no_case_gives_no_score() -> None:
     hits = find_hits(pa.table({name: [] for name in NAMES}), [], [])
     assert score_hits(hits, 5).empty
     assert score_facts(case_facts([], results_of({})), hits, top_k=5).n_cases == 0
-
-
-NAMES = ("case_id", "repeat", "stage", "position", "chunk_id")

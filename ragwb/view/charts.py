@@ -97,7 +97,8 @@ def score_by_slice(scores: Scores, *, metric: str) -> alt.FacetChart:
             )
         )
         .resolve_scale(y="independent")
-        .properties(title=title)
+        # Facets do not leave room for the longest label by themselves.
+        .properties(title=title, padding={"left": 40, "top": 5, "right": 5, "bottom": 5})
     )
 
 
