@@ -14,8 +14,10 @@ from loopback import FakeService, Reply, json_reply
 from run_data import case, golden, interrupted_run, service, settings
 
 from ragwb.errors import AccessError, GoldenError, RunError, UnreachableError, UsageError
+from ragwb.records import Chunk
 from ragwb.runs.journal import JOURNAL, locked
 from ragwb.runs.runner import run_retrieval
+from ragwb.runs.scoring import score
 from ragwb.runs.store import load_run
 from ragwb.runs.writer import MANIFEST
 
@@ -474,3 +476,14 @@ def test_the_manifest_is_written_with_exactly_the_agreed_keys(tmp_path: Path) ->
         *("answer_model", "prompt_version", "temperature", "judge_model", "rubric_hash"),
         *("code_version", "packages", "service", "repeats", "concurrency", "content_hash"),
     ]
+
+
+def test_a_local_index_of_other_ids_is_no_score_of_0(tmp_path: Path) -> None:
+    fake = service(chunk_call=False, explain=False)
+    evidence = [{"any_of": [{"document_id": "d", "quote": "第 1 段"}]}]
+    cases = [case(1, expected_chunk_ids=[], evidence=evidence)]
+    local = [Chunk(chunk_id="other-1", document_id="d", text="第 1 段。", start=0, end=6)]
+    with pytest.raises(GoldenError, match="another id space"):
+        run_data.run(tmp_path, fake, cases, chunks=local)
+    with pytest.raises(GoldenError, match="another id space"):
+        score(load_run("latest", settings(tmp_path)))

@@ -8,6 +8,7 @@ refused.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from hashlib import sha256 as sha256_of
 from typing import Annotated, Any, Literal, Self, get_args
@@ -73,7 +74,7 @@ def _check_not_blank(text: str) -> str:
 
 
 def _check_distinct(values: tuple[str, ...]) -> tuple[str, ...]:
-    twice = sorted({value for value in values if values.count(value) > 1})
+    twice = sorted(value for value, n in Counter(values).items() if n > 1)
     if twice:
         raise ValueError(f"{twice[0]!r} is given twice: keep one")
     return values

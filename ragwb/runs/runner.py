@@ -205,6 +205,10 @@ async def _seal(
     lines = await explain_lost(seen.lost.values(), clients, concurrency=plan.concurrency)
     if lines:
         write_whole(folder / EXPLAIN, lines)
+    if plan.chunks is not None and seen.chunks.keys().isdisjoint(c.chunk_id for c in known):
+        # A local index with other ids than the service's tells nothing of what the service holds:
+        # without it the check of id spaces sees the two apart, instead of a score of 0.
+        known = ()
     chunks = await complete_chunks(seen, known, clients, concurrency=plan.concurrency)
     told = (Chunk.model_validate(asdict(chunk)) for chunk in chunks)
     watched = watch_forbidden(resolved, told)
@@ -304,7 +308,7 @@ def _check_range(name: str, value: int, low: int, high: int | None) -> None:
 def _check_labels(dataset: Dataset, identities: Mapping[str, Path]) -> None:
     for case in dataset.cases:
         label = case.access
-        if label is not None and case.tier != "retired" and label not in identities:
+        if label is not None and case.is_asked and label not in identities:
             raise UsageError(
                 f"case {case.id} is asked as {label!r}, which has no token: "
                 f"give --identity {label}=TOKEN_FILE"
