@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 _BIDI = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
 # What acts anywhere, an underscore that is not inside a word, and what acts only as a line's first.
 _MARKDOWN = re.compile(r"[\\`*\[\]<>|~&$]|(?<!\w)_|_(?!\w)|^[#+\-=]|^\d+(?=[.)]\s)")
+# Line and paragraph separators end a line for JavaScript and for some terminals.
+_HIDDEN = _BIDI | {0x2028, 0x2029}
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.")
 
 
@@ -26,7 +28,7 @@ def visible(text: object) -> str:
 def _is_hidden(char: str) -> bool:
     if char in "\n\t":
         return False
-    return unicodedata.category(char) in {"Cc", "Cs"} or ord(char) in _BIDI
+    return unicodedata.category(char) in {"Cc", "Cs"} or ord(char) in _HIDDEN
 
 
 def escape(text: object) -> str:

@@ -77,6 +77,9 @@ def test_csv_has_a_line_a_metric(evaluate):
         (["--identity", "a"], "LABEL=TOKEN_FILE"),
         (["--resume", "../elsewhere"], "no run at"),
         (["--nonsense"], "No such option"),
+        (["--report", "."], "ends in the report's name"),
+        (["--report", "/proc/nothing/here"], "--report /proc/nothing/here"),
+        (["--k", "9" * 5_000], "must be whole numbers from 1 to 100"),
     ],
 )
 def test_a_wrong_flag_is_one_line_and_asks_nothing(evaluate, flags, message):

@@ -24,7 +24,13 @@ def test_escaped_text_holds_no_markup(text):
 
 @pytest.mark.parametrize(
     ("char", "shown"),
-    [("\u202e", "⟨U+202E⟩"), ("\x00", "⟨U+0000⟩"), ("\x1b", "⟨U+001B⟩"), ("\ud800", "⟨U+D800⟩")],
+    [
+        ("\u202e", "⟨U+202E⟩"),
+        ("\x00", "⟨U+0000⟩"),
+        ("\x1b", "⟨U+001B⟩"),
+        ("\ud800", "⟨U+D800⟩"),
+        ("\u2028", "⟨U+2028⟩"),
+    ],
 )
 def test_what_hides_or_reorders_is_written_out(char, shown):
     assert visible(f"a{char}b") == f"a{shown}b"

@@ -174,6 +174,13 @@ def test_a_small_corpus_is_warned_of(tmp_path):
     assert "K = 5: 62.5%" in sections.reach(evaluation).text
 
 
+@pytest.mark.parametrize("told", [223, None, [], {"visible": "many"}, {}])
+def test_a_manifest_that_says_chunks_in_its_own_way_is_not_observed(tmp_path, told):
+    evaluation = evaluate(run(tmp_path, service(manifest={"chunks": told}), [case(1)]))
+    assert "does not say how many" in sections.reach(evaluation).text
+    assert repr(evaluation).startswith("PASS")
+
+
 def test_every_section_says_the_same_as_text_and_html(evaluated):
     for section in (sections.figures, sections.cost, sections.slices, sections.left_out):
         panel = section(evaluated)

@@ -84,8 +84,17 @@ def test_a_wrong_name_or_type_is_one_clear_line(given, message):
 
 def test_find_notebook_by_name_and_the_known_ones_in_the_error():
     assert find_notebook("10_retrieval_run").name == "10_retrieval_run.ipynb"
-    with pytest.raises(UsageError, match="known: 10_retrieval_run"):
-        find_notebook("nothing")
+    for name in ("nothing", "/etc/10_retrieval_run.ipynb"):
+        with pytest.raises(UsageError, match="known: 10_retrieval_run"):
+            find_notebook(name)
+
+
+@pytest.mark.parametrize("text", ["{}", "not json", '{"cells": 3, "nbformat": 4}'])
+def test_a_file_that_is_no_notebook_is_one_line(tmp_path, text):
+    path = tmp_path / "bad.ipynb"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match="not a notebook"):
+        run_notebook(path, {}, tmp_path / "out.html", cwd=tmp_path)
 
 
 @pytest.mark.slow

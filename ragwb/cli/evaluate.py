@@ -83,10 +83,13 @@ def retrieval_eval(
     from ragwb.decide.thresholds import check_thresholds
     from ragwb.golden.dataset import load_dataset
     from ragwb.report.evaluation import evaluate
+    from ragwb.report.files import check_report_path
     from ragwb.runs.runner import run_retrieval
     from ragwb.settings import load_settings
 
     check_thresholds({}, limits, top_k=top_k)
+    if report is not None:
+        check_report_path(report)
     settings = load_settings(base_url=base_url, token_file=token_file, token_command=token_command)
     golden = load_dataset(dataset)
     with progress_bar("asking") as on_progress:

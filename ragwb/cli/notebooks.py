@@ -77,7 +77,7 @@ def parse_parameters(pairs: list[str]) -> dict[str, object]:
 def _read_value(text: str) -> object:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -13,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from ragwb.errors import UsageError
-from ragwb.html import terminal_json
+from ragwb.html import terminal_json, visible
 
 
 class Format(StrEnum):
@@ -46,7 +47,7 @@ def parse_ks(text: str | None, *, top_k: int) -> list[int] | None:
 
 
 def _parse_k(text: str, largest: int) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= largest):
+    if not (re.fullmatch("[0-9]{1,3}", text) and 1 <= int(text) <= largest):
         raise UsageError(f"--k {text!r}: must be whole numbers from 1 to {largest}, such as 1,3,5")
     return int(text)
 
@@ -86,7 +87,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]], output: Format) -> None:
     if output == Format.csv:
         writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(clean)
+        writer.writerows({name: _csv_cell(value) for name, value in row.items()} for row in clean)
         return
     from ragwb.view.panel import text_table
 
@@ -95,6 +96,14 @@ def print_rows(rows: Sequence[Mapping[str, Any]], output: Format) -> None:
         if clean
         else "none"
     )
+
+
+def _csv_cell(value: Any) -> Any:
+    """A cell that neither drives a terminal nor is run as a formula by a spreadsheet."""
+    if not isinstance(value, str):
+        return value
+    text = visible(value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
 def _known(value: Any) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ragwb.errors import UsageError
 from ragwb.report.markdown import to_markdown
 from ragwb.report.notebook import run_notebook, write_atomically
 from ragwb.settings import shared_file
@@ -24,6 +26,22 @@ class ReportFiles:
     json: Path
     markdown: Path
     html: Path
+
+
+def check_report_path(base: Path) -> None:
+    """Refuse a report path that could not be written, before anything is asked.
+
+    Raises:
+        UsageError: it names no file, or its folder cannot be made or written.
+    """
+    if base.name in ("", ".."):
+        raise UsageError(f"--report {base}: give a path that ends in the report's name")
+    try:
+        base.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--report {base}: {error.strerror}") from error
+    if not os.access(base.parent, os.W_OK):
+        raise UsageError(f"--report {base}: its folder cannot be written")
 
 
 def write_report(evaluation: Evaluation, base: Path) -> ReportFiles:

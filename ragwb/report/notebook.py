@@ -60,8 +60,9 @@ def find_notebook(name: str) -> Path:
         return path
     folder = shared_file("notebooks")
     known = sorted(file.stem for file in folder.glob("*.ipynb"))
-    if Path(name).stem in known:
-        return folder / f"{Path(name).stem}.ipynb"
+    bare = name.removesuffix(".ipynb")
+    if bare in known:
+        return folder / f"{bare}.ipynb"
     raise UsageError(f"no notebook {plain(name)!r}; known: {', '.join(known)}")
 
 
@@ -123,9 +124,7 @@ def run_notebook(
         UsageError: a parameter is unknown or of the wrong type.
         ReportError: a cell failed; the notebook is kept beside the report as `*.failed.ipynb`.
     """
-    import nbformat
-
-    notebook = nbformat.read(path, as_version=4)
+    notebook = _read_notebook(path)
     check_parameters(read_parameters(notebook), parameters)
     html_path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="ragwb-") as scratch:
@@ -133,6 +132,17 @@ def run_notebook(
     write_atomically(html_path, export_html(executed, title=_title(notebook)))
     html_path.with_suffix(".failed.ipynb").unlink(missing_ok=True)
     return recorded_summary(executed)
+
+
+def _read_notebook(path: Path) -> NotebookNode:
+    import nbformat
+
+    try:
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)
+    except (ValueError, AttributeError, KeyError, TypeError, nbformat.ValidationError) as error:
+        raise UsageError(f"{path}: not a notebook: {plain(error, width=120)}") from error
+    return notebook
 
 
 def _execute(

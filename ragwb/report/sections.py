@@ -117,14 +117,21 @@ def _warnings(evaluation: Evaluation) -> Iterator[str]:
             "These figures say nothing about meaning: the service runs on hash embeddings, "
             "which only prove that the parts are wired together."
         )
-    visible = evaluation.run.service().get("chunks", {}).get("visible")
-    if isinstance(visible, int) and visible:
+    visible = _visible_chunks(evaluation)
+    if visible:
         share = evaluation.top_k / visible
         if share > 0.1:
             yield (
                 f"K = {evaluation.top_k} looks at {share:.0%} of the {visible} visible chunks: "
                 "recall is easy here."
             )
+
+
+def _visible_chunks(evaluation: Evaluation) -> int | None:
+    """How many chunks the identity can be shown, where the service says so as ours does."""
+    told = evaluation.run.service().get("chunks")
+    visible = told.get("visible") if isinstance(told, dict) else None
+    return visible if isinstance(visible, int) and visible > 0 else None
 
 
 def figures(evaluation: Evaluation) -> Panel:
@@ -292,8 +299,8 @@ def _interval(low: float | None, high: float | None) -> str | None:
 
 def reach(evaluation: Evaluation) -> Panel:
     """How much of the visible knowledge each K looks at."""
-    visible = evaluation.run.service().get("chunks", {}).get("visible")
-    if not isinstance(visible, int) or not visible:
+    visible = _visible_chunks(evaluation)
+    if not visible:
         words = "The service does not say how many chunks this identity can see."
     else:
         parts = ", ".join(f"K = {k}: {k / visible:.1%}" for k in evaluation.scores.ks)
