@@ -123,6 +123,10 @@ def test_score_reads_a_saved_run_at_other_ks_slices_and_as_trec_eval(evaluate, c
     assert report["cases"][0]["case_id"] == "c1"
     assert ragwb(["score", "latest", "--by", "risk", "--format", "csv"]) == 0
     assert capfd.readouterr().out.startswith("slice,metric,value")
+    assert ragwb(["score", "latest", "--by", "risk"]) == 0
+    head, row = capfd.readouterr().out.splitlines()
+    assert head.split()[:4] == ["slice", "n", "recall@5", "hit_rate@5"]
+    assert row.split()[:3] == ["normal", "2", "0.5"]
     assert ragwb(["score", "latest", "--compat", "trec", "--format", "json"]) == 0
     assert json.loads(capfd.readouterr().out)["compat"] == "trec"
 

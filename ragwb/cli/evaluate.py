@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -183,8 +183,20 @@ def score(
         return
     scores = scoring.score(opened, k=ks)
     if by is not None:
-        print_rows(frame_rows(scores.by(by)), output)
+        rows = frame_rows(scores.by(by))
+        print_rows(_by_slice(rows, scores.ks[-1]) if output == Format.table else rows, output)
     elif output == Format.json:
         print_json(scores.to_dict())
     else:
         print_rows(frame_rows(scores.summary()), output)
+
+
+def _by_slice(rows: list[dict[str, Any]], k: int) -> list[dict[str, Any]]:
+    """A row a slice for people: its n and every figure at the largest K."""
+    slices: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        name, _, at = row["metric"].partition("@")
+        if at == str(k):
+            entry = slices.setdefault(str(row["slice"]), {"slice": row["slice"], "n": row["n"]})
+            entry[f"{name}@{k}"] = row["value"]
+    return list(slices.values())

@@ -89,6 +89,8 @@ def print_rows(rows: Sequence[Mapping[str, Any]], output: Format) -> None:
         writer.writeheader()
         writer.writerows({name: _csv_cell(value) for name, value in row.items()} for row in clean)
         return
+    # A column without a single known value says nothing in a table.
+    columns = [name for name in columns if any(row[name] is not None for row in clean)]
     from ragwb.view.panel import text_table
 
     typer.echo(
