@@ -70,6 +70,11 @@ def test_diff_manifest_names_the_conditions(
     assert verdict in output("diff-manifest", *names)
 
 
+def test_runs_of_different_golden_sets_are_no_experiment(tmp_path: Path, runs: list[Run]) -> None:
+    other = run_data.run(tmp_path, service(), [case(0), case(1)], top_k=3)
+    assert "golden sets differ" in output("diff-manifest", runs[0].run_id, other.run_id)
+
+
 def test_a_baseline_is_a_name_for_a_run(runs: list[Run]) -> None:
     assert output("baseline", "base", runs[0].run_id) == f"base is run {runs[0].run_id}\n"
     assert json.loads(output("show", "base", "--format", "json"))["run_id"] == runs[0].run_id

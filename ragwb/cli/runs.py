@@ -80,14 +80,17 @@ def diff_manifest(
         return
     print_rows([{name: _written(value) for name, value in row.items()} for row in rows], output)
     if output == Format.table:
-        typer.echo(_VERDICTS[min(len(rows), 2)])
+        typer.echo(_verdict({str(row["field"]) for row in rows}))
 
 
-_VERDICTS = {
-    0: "no condition differs",
-    1: "one condition differs: an experiment",
-    2: "several conditions differ: a confounded comparison",
-}
+def _verdict(fields: set[str]) -> str:
+    if fields & {"dataset_version", "dataset_hash"}:
+        return "the golden sets differ: only their common cases can be compared"
+    if not fields:
+        return "no condition differs"
+    if len(fields) == 1:
+        return "one condition differs: an experiment"
+    return "several conditions differ: a confounded comparison"
 
 
 @runs_app.command()
