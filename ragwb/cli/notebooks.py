@@ -86,7 +86,10 @@ def lab() -> None:
     """Open the notebooks in JupyterLab, as copies in ./notebooks where there are none yet."""
     folder = Path("notebooks")
     copy_notebooks(folder)
-    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", str(folder)])
+    # In a container people are root, which JupyterLab refuses unless told that it is meant.
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    flags = ["--allow-root"] if is_root else []
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", str(folder), *flags])
 
 
 def copy_notebooks(folder: Path) -> None:

@@ -8,6 +8,7 @@ refused.
 from __future__ import annotations
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from hashlib import sha256 as sha256_of
@@ -48,7 +49,7 @@ _FOREIGN = {
     "regression_owner": "owner",
 }
 
-
+MAX_PATTERN_CHARS = 2_000
 MISSING_EVIDENCE = (
     "missing on a case to be answered: give evidence or expected_chunk_ids, or another mode"
 )
@@ -57,6 +58,12 @@ MISSING_EVIDENCE = (
 def _fault(field: str, message: str) -> PydanticCustomError:
     """A fault of one field, found while looking at all of them."""
     return PydanticCustomError("golden", "{message}", {"field": field, "message": message})
+
+
+def _show(value: object, limit: int = 60) -> str:
+    """A value for a message, cut where a reader would stop."""
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def _check_label(text: str) -> str:
@@ -76,7 +83,7 @@ def _check_not_blank(text: str) -> str:
 def _check_distinct(values: tuple[str, ...]) -> tuple[str, ...]:
     twice = sorted(value for value, n in Counter(values).items() if n > 1)
     if twice:
-        raise ValueError(f"{twice[0]!r} is given twice: keep one")
+        raise ValueError(f"{_show(twice[0])} is given twice: keep one")
     return values
 
 
@@ -168,7 +175,7 @@ def _read_passage(value: Any) -> Any:
         return value
     match = _LINE_REFERENCE.fullmatch(value)
     if match is None:
-        raise ValueError(f"{value!r} is not like document#L18-L31 or document@version#L18-L31")
+        raise ValueError(f"{_show(value)} is not like document#L18-L31 or document@version#L18-L31")
     first = int(match["first"])
     return {
         "document_id": match["id"],
@@ -220,7 +227,7 @@ class Claim(Model):
     Attributes:
         text: the statement, for people and as its first accepted wording.
         variants: other accepted wordings.
-        pattern: a regular expression that an accepted wording matches.
+        pattern: a regular expression that an accepted wording matches, at most 2,000 characters.
     """
 
     text: Text
@@ -229,9 +236,14 @@ class Claim(Model):
 
     @model_validator(mode="after")
     def _check_pattern(self) -> Self:
+        pattern = self.pattern or ""
+        if len(pattern) > MAX_PATTERN_CHARS:
+            raise ValueError(f"pattern is longer than {MAX_PATTERN_CHARS} characters: shorten it")
         try:
-            re.compile(self.pattern or "")
-        except (re.error, RecursionError, OverflowError) as error:
+            # A pattern that Python warns of will mean something else in a later version.
+            with warnings.catch_warnings(action="error"):
+                re.compile(pattern)
+        except (Warning, re.error, RecursionError, OverflowError) as error:
             raise ValueError(f"pattern is not a regular expression: {error}") from error
         return self
 
@@ -310,7 +322,7 @@ class Case(Model):
             raise _fault("evidence", MISSING_EVIDENCE)
         both = sorted({*self.expected_chunk_ids} & {*self.forbidden_chunk_ids})
         if both:
-            raise _fault("forbidden_chunk_ids", f"{both[0]!r} is expected too: keep one")
+            raise _fault("forbidden_chunk_ids", f"{_show(both[0])} is expected too: keep one")
         return self
 
 
@@ -339,7 +351,7 @@ def _read_flags(data: dict[str, Any]) -> Iterable[tuple[str, list[Any]]]:
         if flag is None:
             continue
         if not isinstance(flag, bool):
-            raise _fault(name, f"must be true or false, found {flag!r}")
+            raise _fault(name, f"must be true or false, found {_show(flag)}")
         yield name, [mode for mode in get_args(Mode) if (mode == if_true) is flag]
 
 

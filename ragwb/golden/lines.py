@@ -6,6 +6,7 @@ and `python -m json.tool` write; they are read whole.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections import Counter
@@ -63,8 +64,9 @@ def _read_lines(path: Path) -> Iterator[tuple[int, str | RawCase]]:
     """Numbered lines that are not blank; one that cannot be read as its fault."""
     with path.open("rb") as file:
         for line, data in enumerate(iter(lambda: file.readline(MAX_CASE_BYTES), b""), start=1):
-            if line == 1 and data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-                yield line, RawCase(line, fault="UTF-16: save the file as UTF-8")
+            encoding = _find_other_encoding(data) if line == 1 else None
+            if encoding:
+                yield line, RawCase(line, fault=f"{encoding}: save the file as UTF-8")
                 return
             if len(data) == MAX_CASE_BYTES and not data.endswith(b"\n"):
                 yield line, RawCase(line, fault=f"more than {MAX_CASE_BYTES} bytes: not a case")
@@ -77,6 +79,14 @@ def _read_lines(path: Path) -> Iterator[tuple[int, str | RawCase]]:
                 continue
             if text.strip():
                 yield line, text
+
+
+def _find_other_encoding(data: bytes) -> str | None:
+    """The encoding that a file's first bytes name, when it is not UTF-8."""
+    # The mark of UTF-32 starts with that of UTF-16.
+    if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "UTF-32"
+    return "UTF-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else None
 
 
 def _is_jsonl(head: list[str | RawCase]) -> bool:

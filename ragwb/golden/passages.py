@@ -314,10 +314,16 @@ def _check_id_space(dataset: Dataset, index: ChunkIndex) -> None:
         return
     if any(name in index for name in names) or any(index.bodies(name, None) for name in documents):
         return
+    asked = f"its {len(names)} chunk ids and {len(documents)} documents"
+    where = dataset.path or dataset.version
+    if not len(index):
+        raise GoldenError(
+            f"{where}: {asked}: the service told no chunk of them: check the identity or the base"
+            " URL"
+        )
     raise GoldenError(
-        f"{dataset.path or dataset.version}: another id space: none of its {len(names)} chunk ids"
-        f" and {len(documents)} documents is among the {len(index)} chunks: check the index or the"
-        " base URL"
+        f"{where}: another id space: none of {asked} is among the {len(index)} chunks: check the"
+        " index or the base URL"
     )
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import datetime
+import os
 import re
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-import yaml
-
 from ragwb.errors import DocumentError, Fault
+from ragwb.knowledge.front_matter import quote, read_front_matter
 
 DocumentStatus = Literal["published", "unpublished", "retired"]
 FRONT_MATTER_KEYS = (
@@ -29,6 +30,8 @@ FRONT_MATTER_KEYS = (
 _REQUIRED = ("tenant", "document_id", "version", "title", "status")
 _FENCE = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _LINE_END = re.compile(r"\r\n?")
+# A text for people to read: a file that is longer is of another kind, or has no end.
+MAX_DOCUMENT_BYTES = 16_000_000
 # An id becomes part of a file name and of `document#L1-L9`.
 _UNSAFE_IN_ID = re.compile(r"[\s/\\#\x00-\x1f\x7f]")
 
@@ -84,6 +87,9 @@ def parse_document(text: str, *, path: Path | None = None) -> Document:
 def load_documents(folder: Path) -> list[Document]:
     """Every document of a folder: all `*.md` files below it, sorted by path, hidden folders aside.
 
+    A link is followed where it ends inside the folder. A link that leads out of it, a device or a
+    pipe, and a file of more than `MAX_DOCUMENT_BYTES` are faults.
+
     Raises:
         DocumentError: with the faults of all files, among them a (tenant, document_id, version)
             that two files claim; or the folder holds no document.
@@ -95,7 +101,7 @@ def load_documents(folder: Path) -> list[Document]:
     documents: list[Document] = []
     faults: list[Fault] = []
     for path in paths:
-        document, found = _read(path)
+        document, found = _read(path, folder)
         faults.extend(found)
         if document is not None:
             documents.append(document)
@@ -110,15 +116,34 @@ def _is_hidden(path: Path, folder: Path) -> bool:
     return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
-def _read(path: Path) -> tuple[Document | None, list[Fault]]:
+def _read(path: Path, folder: Path) -> tuple[Document | None, list[Fault]]:
     try:
-        text = path.read_bytes().decode("utf-8")
+        data = _read_bytes(path, folder)
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         message = f"byte {error.start} is not UTF-8: save the file as UTF-8"
         return None, [Fault(str(path), "", message)]
     except OSError as error:
         return None, [Fault(str(path), "", f"cannot be read: {error.strerror}")]
+    except DocumentError as error:
+        return None, [Fault(str(path), "", str(error))]
     return _parse(text, path)
+
+
+def _read_bytes(path: Path, folder: Path) -> bytes:
+    """The bytes of a regular file of the folder, never more than a document may have."""
+    real = os.path.realpath(path, strict=True)
+    if not Path(real).is_relative_to(os.path.realpath(folder)):
+        raise DocumentError("leads out of the folder of the documents: put the file itself there")
+    # Opened before it is looked at, so that it is the same file; a pipe would wait for its writer.
+    handle = os.open(real, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise DocumentError("is not a regular file: remove it or rename it")
+        data = file.read(MAX_DOCUMENT_BYTES + 1)
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise DocumentError(f"more than {MAX_DOCUMENT_BYTES} bytes: split the document")
+    return data
 
 
 def _parse(text: str, path: Path | None) -> tuple[Document | None, list[Fault]]:
@@ -128,7 +153,7 @@ def _parse(text: str, path: Path | None) -> tuple[Document | None, list[Fault]]:
     if fence is None:
         message = "no front matter: the file must start with YAML between two lines of ---"
         return None, [Fault(f"{where}:1", "", message)]
-    front, faults = _parse_front_matter(fence.group(1), where)
+    front, faults = read_front_matter(fence.group(1), where)
     if front is None:
         return None, faults
     faults.extend(Fault(where, key, message) for key, message in _check_front_matter(front))
@@ -140,47 +165,23 @@ def _parse(text: str, path: Path | None) -> tuple[Document | None, list[Fault]]:
     return _build(front, body, path), []
 
 
-def _parse_front_matter(source: str, where: str) -> tuple[dict[str, Any] | None, list[Fault]]:
-    """The mapping of the front matter, and the keys that stand in it twice."""
-    try:
-        node = yaml.compose(source, Loader=yaml.SafeLoader)
-        front = yaml.safe_load(source)
-    except yaml.MarkedYAMLError as error:
-        # The fence is line 1, and YAML counts from 0.
-        line = error.problem_mark.line + 2 if error.problem_mark else 1
-        return None, [Fault(f"{where}:{line}", "", f"front matter is not YAML: {error.problem}")]
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = str(error).split("\n", 1)[0]
-        return None, [Fault(f"{where}:1", "", f"front matter is not YAML: {reason}")]
-    if not isinstance(front, dict) or not isinstance(node, yaml.MappingNode):
-        return None, [Fault(f"{where}:1", "", "front matter must be `key: value` lines")]
-    seen: set[str] = set()
-    faults: list[Fault] = []
-    for key, _ in node.value:
-        if key.value in seen:
-            line = key.start_mark.line + 2
-            faults.append(Fault(f"{where}:{line}", str(key.value), "given twice: keep one"))
-        seen.add(key.value)
-    return front, faults
-
-
 def _check_front_matter(front: Mapping[Any, Any]) -> Iterable[tuple[str, str]]:
     """(key, message) for everything wrong with a front matter."""
     known = ", ".join(FRONT_MATTER_KEYS)
     for key in front:
         if key not in FRONT_MATTER_KEYS:
-            yield str(key), f"unknown key; known: {known}"
+            yield quote(key), f"unknown key; known: {known}"
     for key in _REQUIRED:
         if front.get(key) in (None, ""):
             yield key, "missing: give a value"
         elif not isinstance(front[key], str):
-            yield key, f'must be text, found {front[key]!r}: write {key}: "{front[key]}"'
+            yield key, _describe_no_text(key, front[key])
     for key in ("document_id", "version"):
         if isinstance(front.get(key), str) and _UNSAFE_IN_ID.search(front[key]):
-            yield key, f"{front[key]!r} holds white space, a slash or #: use letters, digits, - . _"
+            yield key, f"{_show(front[key])} holds white space, a slash or #: use letters, digits, - . _"
     status = front.get("status")
     if isinstance(status, str) and status and status not in get_args(DocumentStatus):
-        yield "status", f"{status!r} is not one of {', '.join(get_args(DocumentStatus))}"
+        yield "status", f"{_show(status)} is not one of {', '.join(get_args(DocumentStatus))}"
     yield from _check_optional(front)
 
 
@@ -193,15 +194,27 @@ def _check_optional(front: Mapping[Any, Any]) -> Iterable[tuple[str, str]]:
         yield "departments", "must be a list of names, [] for everyone of the tenant"
     source = front.get("source")
     if source is not None and not isinstance(source, str):
-        yield "source", f'must be text, found {source!r}: write source: "{source}"'
+        yield "source", _describe_no_text("source", source)
     dates = []
     for key in ("effective_from", "effective_to"):
         try:
             dates.append(_parse_date(front.get(key)))
         except ValueError:
-            yield key, f"{front[key]!r} is not a day: write YYYY-MM-DD"
+            yield key, f"{_show(front[key])} is not a day: write YYYY-MM-DD"
     if len(dates) == 2 and dates[0] and dates[1] and dates[1] <= dates[0]:
         yield "effective_to", f"{dates[1]} is not after effective_from {dates[0]}: it never holds"
+
+
+def _describe_no_text(key: str, value: object) -> str:
+    return f'must be text, found {_show(value)}: write {key}: "{quote(value)}"'
+
+
+def _show(value: object) -> str:
+    """A value as Python writes it, as short as a message needs."""
+    try:
+        return quote(repr(value))
+    except ValueError:  # a number of too many digits, alone or in a list
+        return quote(value)
 
 
 def _parse_date(value: object) -> datetime.date | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from ragwb.errors import SourceError
 from ragwb.records import Chunk, Chunking, Identity, Record, ServiceManifest
 from ragwb.service.auth import SCOPE_EVAL, SCOPE_EXPLAIN, SCOPE_HISTORY, identify, require
 from ragwb.service.chunks import chunks_by_document, chunks_by_id
-from ragwb.service.config import ServiceConfig
+from ragwb.service.config import ServiceConfig, is_loopback
 from ragwb.service.explain import explain
 from ragwb.service.openapi import openapi
 from ragwb.service.pipeline import (
@@ -47,7 +48,9 @@ PROTOCOL = "1"
 SERVICE_NAME = "reference"
 MAX_BODY_BYTES = 1024 * 1024
 RETRY_AFTER_S = 5
-LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+
+# RFC 9110, 7.2: a name or a bracketed address and a port, and nothing like user@ beside them.
+_HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[0-9a-z.-]+)(?::[0-9]{0,5})?")
 
 Answer = Callable[[Pipeline, Caller, bytes], dict[str, Any]]
 
@@ -89,7 +92,7 @@ def create_app(running: Running) -> Starlette:
 
 
 class HostCheck:
-    """Middleware that, without tokens, answers only requests addressed to this machine by name.
+    """Middleware that, without tokens, answers only requests to localhost or a loopback address.
 
     Otherwise a page in a browser could point its own name at 127.0.0.1 and read the knowledge
     (DNS rebinding).
@@ -101,7 +104,7 @@ class HostCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it with 400."""
-        if not self.local or scope["type"] != "http" or _host(scope) in LOCAL_HOSTS:
+        if not self.local or scope["type"] != "http" or is_loopback(_host(scope)):
             await self.app(scope, receive, send)
             return
         refusal = problem(ProblemError(400, "address this service as 127.0.0.1 or localhost"))
@@ -109,12 +112,11 @@ class HostCheck:
 
 
 def _host(scope: Scope) -> str:
-    """The name in the Host header, port and brackets left out."""
+    """The name in the Host header without its port; "" when it is none."""
     headers = dict(scope["headers"])
     host: str = headers.get(b"host", b"").decode("latin-1").strip().casefold()
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+    match = _HOST.fullmatch(host)
+    return match["name"] if match else ""
 
 
 def _call(running: Running, method: str, path: str, scope: str, answer: Answer) -> Route:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import os
 import secrets
 from collections.abc import Mapping, Sequence
@@ -144,7 +145,7 @@ def identify(
                 "verify_iat": False,
             },
         )
-    except jwt.InvalidTokenError as error:
+    except (jwt.InvalidTokenError, RecursionError) as error:
         raise _unauthorized("the token is not valid here") from error
     _check_times(claims, now)
     return _caller(claims)
@@ -163,12 +164,17 @@ def require(caller: Caller, scope: str) -> None:
 
 def _check_times(claims: Mapping[str, Any], now: datetime.datetime) -> None:
     ends, starts = claims["exp"], claims.get("nbf", 0)
-    if not all(type(moment) in (int, float) for moment in (ends, starts)):
+    if not (_is_moment(ends) and _is_moment(starts)):
         raise _unauthorized("the token is not valid here")
     if now.timestamp() >= ends:
         raise _unauthorized("the token has expired")
     if now.timestamp() < starts:
         raise _unauthorized("the token does not hold yet")
+
+
+def _is_moment(value: object) -> bool:
+    # RFC 7519, 2: a number, with or without a fraction. NaN and Infinity would never be over.
+    return type(value) is int or (isinstance(value, float) and math.isfinite(value))
 
 
 def _caller(claims: Mapping[str, Any]) -> Caller:

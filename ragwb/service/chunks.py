@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +14,8 @@ from ragwb.service.visibility import Caller, may_read
 
 PAGE = 200
 _VERSION_CHARS = 8
+# A row as the service writes it; no index has more of them than fit twelve digits.
+_ROW = re.compile(r"[0-9]{1,12}")
 
 
 def chunks_by_id(index: Index, caller: Caller, chunk_ids: Sequence[str]) -> list[Chunk]:
@@ -63,7 +66,7 @@ def _first_row(index: Index, cursor: str | None) -> int:
     if cursor is None:
         return 0
     version, _, row = cursor.partition("-")
-    if version != index.meta["index_version"][:_VERSION_CHARS] or not row.isdecimal():
+    if version != index.meta["index_version"][:_VERSION_CHARS] or not _ROW.fullmatch(row):
         message = "not a cursor of this index; start again without one"
         raise ProblemError(422, f"cursor: {message}", fields=[("cursor", message)])
     return int(row)

@@ -31,23 +31,32 @@ def explain(
     Ranks have neither candidate cut nor threshold. Those of a chunk that the caller may not see
     are the ones it would have if it alone were let in: whether a filter is all that is missing.
 
+    Of another tenant's chunk nothing is told but TENANT: its state is always published, and it has
+    no ranks and no place where its text went, since all of these say something of the text.
+
     Returns:
-        One explanation per id, in the order asked; an unknown id has the state missing.
+        One explanation per id, in the order asked; an unknown id has the state missing. An id that
+        is asked several times is explained once, and told as often as it is asked.
     """
     scores, vector = score_channels(pipeline, question, Timings())
     reasons = document_reasons(pipeline, caller, pipeline.clock())
     visible = visible_rows(pipeline.index, reasons)
     rank = partial(_rank, pipeline, scores, vector)
     of_visible = rank(visible)
-    explained = []
-    for chunk_id in chunk_ids:
+
+    def explain_one(chunk_id: str) -> Explanation:
         row = pipeline.index.row_of.get(chunk_id)
         if row is None:
-            explained.append(_missing(pipeline.index, chunk_id, of_visible))
-            continue
+            moved = _moved(pipeline.index, chunk_id, caller)
+            return _untold(chunk_id, of_visible, state="missing", moved_to=moved)
+        if pipeline.index.document(row).tenant != caller.tenant:
+            return _untold(chunk_id, of_visible, state="published", filtered_by=["TENANT"])
         held = of_visible if visible[row] else rank(_with(visible, row))
-        explained.append(_known(pipeline, row, reasons, scores, held))
-    return explained
+        return _known(pipeline, caller, row, reasons, scores, held)
+
+    asked = list(chunk_ids)
+    explained = {chunk_id: explain_one(chunk_id) for chunk_id in dict.fromkeys(asked)}
+    return [explained[chunk_id] for chunk_id in asked]
 
 
 def _rank(
@@ -64,19 +73,28 @@ def _with(visible: Mask, row: int) -> Mask:
     return mask
 
 
-def _missing(index: Index, chunk_id: str, stages: Iterable[str]) -> Explanation:
+def _untold(
+    chunk_id: str,
+    stages: Iterable[str],
+    *,
+    state: ChunkState,
+    moved_to: Sequence[str] = (),
+    filtered_by: Sequence[str] = (),
+) -> Explanation:
+    """The explanation of a chunk that is not seen and has no rank anywhere."""
     return Explanation(
         chunk_id=chunk_id,
-        state="missing",
-        moved_to=_moved(index, chunk_id),
+        state=state,
+        moved_to=list(moved_to),
         visible=False,
-        filtered_by=[],
+        filtered_by=list(filtered_by),
         ranks=dict.fromkeys(stages),
     )
 
 
 def _known(
     pipeline: Pipeline,
+    caller: Caller,
     row: int,
     reasons: Sequence[tuple[str, ...]],
     scores: dict[str, Scores],
@@ -88,14 +106,18 @@ def _known(
     return Explanation(
         chunk_id=index.chunk_ids[row],
         state=index.document(row).status,
-        moved_to=_moved(index, index.chunk_ids[row]),
+        moved_to=_moved(index, index.chunk_ids[row], caller),
         visible=not found,
         filtered_by=[*found, "THRESHOLD"] if below else found,
         ranks={name: ranking.rank(row) if ranking else None for name, ranking in held.items()},
     )
 
 
-def _moved(index: Index, chunk_id: str) -> list[str]:
-    """Published chunks that hold the same text; nothing moves into a draft or a withdrawn one."""
-    rows = index.moved_rows(chunk_id)
-    return [index.chunk_ids[row] for row in rows if index.document(row).status == "published"]
+def _moved(index: Index, chunk_id: str, caller: Caller) -> list[str]:
+    """The caller's tenant's published chunks that hold the text; none moves into a draft."""
+    documents = ((row, index.document(row)) for row in index.moved_rows(chunk_id))
+    return [
+        index.chunk_ids[row]
+        for row, document in documents
+        if document.status == "published" and document.tenant == caller.tenant
+    ]
