@@ -201,6 +201,8 @@ def test_the_sha256_is_of_the_normalised_quote() -> None:
         ({"refusal_trigger": ["NO_IDEA"]}, "NO_EVIDENCE"),
         ({"tags": {"domain": 1}}, "valid string"),
         ({"required_claims": [{"text": "甲", "pattern": "("}]}, "not a regular expression"),
+        ({"required_claims": [{"text": "甲", "pattern": "[[a]"}]}, "Possible nested set"),
+        ({"required_claims": [{"text": "甲", "pattern": "a" * 2001}]}, "longer than 2000 char"),
         ({"expected_chunk_ids": ["a", "a"]}, "'a' is given twice"),
         ({"expected_chunk_ids": [""]}, "must not be empty"),
         ({"expected_chunk_ids": ["a"], "forbidden_chunk_ids": ["a"]}, "'a' is expected too"),
@@ -236,3 +238,20 @@ def test_only_a_case_to_be_answered_needs_evidence(changes: dict[str, Any], lack
 
 def test_tags_are_sorted() -> None:
     assert list(Case.model_validate(case_data(tags={"b": "1", "a": "2"})).tags) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"answerable": "x" * 100_000},
+        {"evidence": ["x" * 100_000]},
+        {"expected_chunk_ids": ["x" * 100_000] * 2},
+        {"expected_chunk_ids": ["x" * 100_000], "forbidden_chunk_ids": ["x" * 100_000]},
+    ],
+)
+def test_a_message_quotes_no_more_than_a_reader_needs(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Case.model_validate(case_data(**changes))
+
+    for detail in caught.value.errors():
+        assert len(detail["msg"]) < 200

@@ -80,6 +80,8 @@ def test_a_broken_line_does_not_hide_the_others(path: Path) -> None:
         ('[\n{"a": 1},\n{"a" 2}]', 3, "not JSON: Expecting ':' delimiter at character 6"),
         ('{\n"a": 1,\n"a": 2}', 1, '"a" stands twice'),
         (b"\xff\xfe{\x00}\x00", 1, "UTF-16: save the file as UTF-8"),
+        ("\ufeff{}".encode("utf-32-le"), 1, "UTF-32: save the file as UTF-8"),
+        ("\ufeff{}".encode("utf-32-be"), 1, "UTF-32: save the file as UTF-8"),
         (b'{"a": 1}\n{"a": "\xb2\xe2"}', 2, "byte 7 of the line is not UTF-8"),
         (b'[\n{"a": "\xb2\xe2"}]', 2, "byte 7 of the line is not UTF-8"),
         (b'{\n"a": 1,\n"b": "\xb2\xe2"}', 1, "byte 16 is not UTF-8"),

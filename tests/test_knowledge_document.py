@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import datetime
+import os
 from pathlib import Path
 
 import pytest
 
 from ragwb.errors import DocumentError
-from ragwb.knowledge.document import load_documents, parse_document
+from ragwb.knowledge.document import MAX_DOCUMENT_BYTES, load_documents, parse_document
 
 FRONT = {
     "tenant": "starmall",
@@ -113,6 +114,50 @@ def test_a_wrong_field_is_named(changes: dict[str, str | None], message: str) ->
     assert message in fault
 
 
+BOMB = "\n".join(
+    ["x0: &x0 [a]", *(f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]" for n in range(1, 9))]
+)
+
+
+@pytest.mark.parametrize(
+    ("front", "message"),
+    [
+        (f"{BOMB}\ntitle: *x8", "document:2: front matter is not YAML: anchors"),
+        ("tenant: a\ntitle: *x", "document:3: front matter is not YAML: anchors"),
+        ("tenant: a\ntitle: &x b", "document:3: front matter is not YAML: anchors"),
+        ("tenant: a\ntitle: " + "b" * 65_536, "front matter of more than 65536 characters"),
+        ('tenant: a\ntitle: "\\ud800"', "document:3: front matter is not YAML: half of a surr"),
+        ('"\\ud800": a', "document:2: front matter is not YAML: half of a surrogate"),
+        ("version: !!int ''", "front matter is not YAML"),
+        ("version: !!bool maybe", "front matter is not YAML"),
+        ("version: !!timestamp soon", "front matter is not YAML"),
+        ("version: " + "59:" * 2000 + "1.5", "front matter is not YAML"),
+    ],
+)
+def test_front_matter_that_costs_or_cannot_be_text_is_a_fault(front: str, message: str) -> None:
+    (fault,) = faults_of(f"---\n{front}\n---\n正文\n")
+
+    assert message in fault
+    assert len(fault) < 300
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"version": "59:" * 4000 + "59"}, "version: must be text, found a number of too many"),
+        ({"effective_from": "[0x" + "f" * 9000 + "]"}, "effective_from: a number of too many"),
+        ({"title": "[" + "a, " * 9000 + "]"}, "title: must be text, found ['a'"),
+        ({"status": "x" * 9000}, "status: 'xxx"),
+        ({"x" * 900: "a"}, "xxx…: unknown key"),
+    ],
+)
+def test_what_is_quoted_is_short(changes: dict[str, str | None], message: str) -> None:
+    (fault,) = faults_of(document_text(**changes))
+
+    assert message in fault
+    assert len(fault) < 300
+
+
 def test_a_key_given_twice_is_named_with_its_line() -> None:
     (fault,) = faults_of(document_text().replace("title:", "tenant: other\ntitle:"))
 
@@ -164,3 +209,49 @@ def test_the_same_version_may_stand_in_two_tenants(tmp_path: Path) -> None:
 def test_a_folder_without_documents_is_an_error(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(DocumentError, match=message.replace("*", r"\*")):
         load_documents(tmp_path / name)
+
+
+def load_faults(folder: Path) -> list[str]:
+    with pytest.raises(DocumentError) as caught:
+        load_documents(folder)
+    return [str(fault) for fault in caught.value.faults]
+
+
+def test_only_regular_files_inside_the_folder_are_read(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (tmp_path / "secret.md").write_text(document_text(document_id="secret"), encoding="utf-8")
+    (corpus / "1.md").write_text(document_text(), encoding="utf-8")
+    os.mkfifo(corpus / "2.md")
+    (corpus / "3.md").symlink_to("/dev/zero")
+    (corpus / "4.md").symlink_to(tmp_path / "secret.md")
+    (corpus / "5.md").symlink_to("nowhere")
+    (corpus / "6.md").symlink_to("6.md")
+
+    faults = load_faults(corpus)
+    assert [fault.removeprefix(f"{corpus}/")[:24] for fault in faults] == [
+        "2.md: is not a regular f",
+        "3.md: leads out of the f",
+        "4.md: leads out of the f",
+        "5.md: cannot be read: No",
+        "6.md: cannot be read: To",
+    ]
+
+
+def test_links_inside_a_linked_folder_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "real" / ".data").mkdir(parents=True)
+    (tmp_path / "real" / ".data" / "a.md").write_text(document_text(), encoding="utf-8")
+    (tmp_path / "real" / "a.md").symlink_to(".data/a.md")
+    (tmp_path / "linked").symlink_to("real")
+
+    assert [document.path for document in load_documents(tmp_path / "linked")] == [
+        tmp_path / "linked" / "a.md"
+    ]
+
+
+def test_a_document_over_the_size_is_a_fault(tmp_path: Path) -> None:
+    with (tmp_path / "a.md").open("wb") as file:
+        file.truncate(MAX_DOCUMENT_BYTES + 1)
+
+    (fault,) = load_faults(tmp_path)
+    assert "a.md: more than 16000000 bytes" in fault

@@ -374,6 +374,15 @@ def test_chunks_by_document(
     assert body["nextCursor"] is None
 
 
+@pytest.mark.parametrize("row", ["9" * 5000, "٣", "+1", "1_0", " 1", ""])
+def test_a_cursor_that_the_service_never_wrote_is_422(row: str, pipeline: Pipeline) -> None:
+    cursor = f"{pipeline.index.meta['index_version'][:8]}-{row}"
+    body = {"documents": [{"documentId": "refund"}], "cursor": cursor}
+
+    errors = assert_problem(post(pipeline, "/chunks", body), 422)["errors"]
+    assert [entry["field"] for entry in errors] == ["cursor"]
+
+
 def test_chunks_by_document_come_page_by_page(tmp_path: Path) -> None:
     write_corpus(tmp_path / "corpus")
     body = "# 长文\n\n" + "".join(f"## 第{n}节\n\n第{n}节的正文。\n\n" for n in range(450))
@@ -403,14 +412,20 @@ def _document(pipeline: Pipeline, chunk_id: str) -> str:
         ("127.0.0.1", 200),
         ("localhost:8080", 200),
         ("[::1]:8080", 200),
+        ("127.0.0.2:8080", 200),
         ("evil.example", 400),
+        ("localhost:80@evil.example", 400),
+        ("[::1]evil.example", 400),
+        ("[::1", 400),
+        ("10.0.0.1", 400),
+        ("", 400),
         ("127.0.0.1.evil.example", 400),
     ],
 )
 def test_without_tokens_only_this_machines_names_are_answered(
     host: str, status: int, pipeline: Pipeline
 ) -> None:
-    reply = send(pipeline, "GET", f"{EVAL_PATH}/manifest", host=host)
+    reply = send(pipeline, "GET", f"{EVAL_PATH}/manifest", headers={"Host": host})
 
     assert reply.status_code == status
     if status != 200:

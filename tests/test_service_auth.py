@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import stat
 from pathlib import Path
 
@@ -79,6 +80,10 @@ def test_a_token_holds_for_its_minutes_and_no_longer() -> None:
         f"Bearer {sign(iss='someone')}",
         f"Bearer {sign(aud='another')}",
         f"Bearer {sign(exp=None)}",
+        f"Bearer {sign(exp=math.nan)}",
+        f"Bearer {sign(exp=math.inf)}",
+        f"Bearer {sign(exp=True)}",
+        f"Bearer {sign(nbf=-math.inf)}",
         f"Bearer {sign(sub=None)}",
         f"Bearer {sign(iss=None)}",
         f"Bearer {sign(aud=None)}",

@@ -4,7 +4,7 @@ import datetime
 from pathlib import Path
 
 import pytest
-from service_corpus import NOW, make_pipeline
+from service_corpus import NOW, make_pipeline, write_corpus, write_document
 
 from ragwb.errors import UsageError
 from ragwb.records import Retrieval
@@ -289,6 +289,40 @@ def test_explain_names_no_draft_as_a_place_where_text_went(tmp_path: Path) -> No
 
     (entry,) = explain(make_pipeline(tmp_path), LOCAL_CALLER, QUESTION, [old])
     assert entry.moved_to == []
+
+
+def test_explain_tells_nothing_of_another_tenants_chunk_but_its_tenant(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "corpus")
+    body = "# 退款\n\n退款审核通过后三天到账。\n"
+    for name, status in (("secret", "unpublished"), ("open", "published"), ("copy", "published")):
+        write_document(tmp_path / "corpus", name, body, tenant="yunshang", status=status)
+    pipeline = make_pipeline(tmp_path, threshold=0.99)
+    asked = [chunk_of(pipeline, f"yunshang/{name}@1") for name in ("secret", "open")]
+
+    for entry in explain(pipeline, LOCAL_CALLER, QUESTION, asked):
+        assert (entry.state, entry.moved_to) == ("published", [])
+        assert (entry.visible, entry.filtered_by) == (False, ["TENANT"])
+        assert entry.ranks == dict.fromkeys(["vector", "keyword", "fused", "reranked"])
+
+
+def test_explain_does_not_say_where_another_tenants_text_went(tmp_path: Path) -> None:
+    before = make_pipeline(tmp_path)
+    old = chunk_of(before, "yunshang/refund@1")
+    path = tmp_path / "corpus" / "other-tenant.md"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('version: "1"', 'version: "2"'), encoding="utf-8")
+
+    (entry,) = explain(make_pipeline(tmp_path), LOCAL_CALLER, QUESTION, [old])
+    assert (entry.state, entry.moved_to) == ("missing", [])
+
+
+def test_explain_ranks_an_id_once_however_often_it_is_asked(tmp_path: Path) -> None:
+    pipeline = make_pipeline(tmp_path)
+    hidden, seen = (chunk_of(pipeline, f"starmall/{name}@1") for name in ("draft", "codes"))
+    found = explain(pipeline, LOCAL_CALLER, QUESTION, [hidden, seen, hidden, "chunk-none", hidden])
+
+    assert [e.chunk_id for e in found] == [hidden, seen, hidden, "chunk-none", hidden]
+    assert found[0] is found[2] is found[4]
 
 
 def test_explain_never_rewrites(tmp_path: Path) -> None:

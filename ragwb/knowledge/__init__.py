@@ -1,8 +1,8 @@
 """What is a document, a chunk, an id?
 
-Documents are Markdown files with front matter (`document`), cut by one of three strategies
-(`chunking`) into pieces whose ids are the same on every machine (`chunk_id`); sizes are tokens
-(`tokens`).
+Documents are Markdown files (`document`) with front matter (`front_matter`), cut by one of three
+strategies (`chunking`) into pieces whose ids are the same on every machine (`chunk_id`); sizes are
+tokens (`tokens`).
 """
 
 from __future__ import annotations

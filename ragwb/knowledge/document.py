@@ -135,15 +135,19 @@ def _read_bytes(path: Path, folder: Path) -> bytes:
     real = os.path.realpath(path, strict=True)
     if not Path(real).is_relative_to(os.path.realpath(folder)):
         raise DocumentError("leads out of the folder of the documents: put the file itself there")
-    # Opened before it is looked at, so that it is the same file; a pipe would wait for its writer.
-    handle = os.open(real, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
+    # Opened before it is looked at, so that what is read is what was looked at.
+    with open(real, "rb", opener=_open_at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise DocumentError("is not a regular file: remove it or rename it")
         data = file.read(MAX_DOCUMENT_BYTES + 1)
     if len(data) > MAX_DOCUMENT_BYTES:
         raise DocumentError(f"more than {MAX_DOCUMENT_BYTES} bytes: split the document")
     return data
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    # A pipe would keep the reader until somebody writes into it.
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _parse(text: str, path: Path | None) -> tuple[Document | None, list[Fault]]:
@@ -178,7 +182,10 @@ def _check_front_matter(front: Mapping[Any, Any]) -> Iterable[tuple[str, str]]:
             yield key, _describe_no_text(key, front[key])
     for key in ("document_id", "version"):
         if isinstance(front.get(key), str) and _UNSAFE_IN_ID.search(front[key]):
-            yield key, f"{_show(front[key])} holds white space, a slash or #: use letters, digits, - . _"
+            yield (
+                key,
+                f"{_show(front[key])} holds white space, a slash or #: use letters, digits, - . _",
+            )
     status = front.get("status")
     if isinstance(status, str) and status and status not in get_args(DocumentStatus):
         yield "status", f"{_show(status)} is not one of {', '.join(get_args(DocumentStatus))}"

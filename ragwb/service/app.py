@@ -48,7 +48,6 @@ PROTOCOL = "1"
 SERVICE_NAME = "reference"
 MAX_BODY_BYTES = 1024 * 1024
 RETRY_AFTER_S = 5
-
 # RFC 9110, 7.2: a name or a bracketed address and a port, and nothing like user@ beside them.
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[0-9a-z.-]+)(?::[0-9]{0,5})?")
 

@@ -145,7 +145,7 @@ def identify(
                 "verify_iat": False,
             },
         )
-    except (jwt.InvalidTokenError, RecursionError) as error:
+    except jwt.InvalidTokenError as error:
         raise _unauthorized("the token is not valid here") from error
     _check_times(claims, now)
     return _caller(claims)

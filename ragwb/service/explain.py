@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from ragwb.records import Explanation
+from ragwb.records import ChunkState, Explanation
 from ragwb.service.embedding import Vectors
 from ragwb.service.index import Index
 from ragwb.service.pipeline import (
