@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 CHANNEL_STAGES = ("vector", "keyword")
@@ -37,6 +37,11 @@ def _observed(entries: Any) -> Any:
 
 # A table in which an entry that is null was not observed, like one that is absent.
 Observed = Annotated[dict[str, T] | None, BeforeValidator(_observed)]
+
+
+# What a run's tables hold; a number beyond is a fault of its field, and no run that cannot be kept.
+Count32 = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Count64 = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
 class Record(BaseModel):
@@ -76,9 +81,9 @@ class Filtered(Record):
 class Tokens(Record):
     """Token counts, each ≥ 0 or None; `context` is counted by the service's own tokenizer."""
 
-    context: int | None = None
-    prompt: int | None = None
-    completion: int | None = None
+    context: Count64 | None = None
+    prompt: Count64 | None = None
+    completion: Count64 | None = None
 
 
 class Retrieval(Record):
@@ -104,7 +109,7 @@ class Retrieval(Record):
     context: list[str] | None = None
     tokens: Tokens | None = None
     timings_ms: Observed[float] = None
-    model_calls: int | None = None
+    model_calls: Count32 | None = None
 
     @property
     def observed(self) -> tuple[str, ...]:
@@ -113,7 +118,10 @@ class Retrieval(Record):
 
 
 class Chunk(Record):
-    """A stored piece of a document; `start` and `end` are code points in the document's body."""
+    """A stored piece of a document; `start` and `end` are code points in the document's body.
+
+    Both are None when one is no place in a text (negative, NaN, beyond 2**63 - 1).
+    """
 
     chunk_id: str
     document_id: str | None = None
@@ -122,6 +130,16 @@ class Chunk(Record):
     text: str | None = None
     start: int | None = None
     end: int | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_impossible_places(cls, said: Any) -> Any:
+        if not isinstance(said, Mapping):
+            return said
+        places = [said.get(name) for name in ("start", "end")]
+        if any(isinstance(p, int | float) and not 0 <= p <= 2**63 - 1 for p in places):
+            return {**said, "start": None, "end": None}
+        return said
 
 
 class Explanation(Record):

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from ragwb.golden import case
-from ragwb.records import Explanation, Retrieval, ServiceManifest, names_identity
+from ragwb.records import Chunk, Explanation, Retrieval, ServiceManifest, names_identity
 
 OF_IDENTITY = """
 tenant tenants tenantId tenant_id TENANT-ID TENANTID TenantIDs x_tenant X-Tenant-ID callerTenant
@@ -102,3 +102,28 @@ def test_no_field_of_a_golden_case_names_either() -> None:
     names = {name for model in models for name in model.model_fields}
     assert len(names) > 30
     assert {name for name in names if names_identity(name)} == set()
+
+
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [
+        ('"modelCalls": 3000000000', "modelCalls"),
+        ('"modelCalls": -1', "modelCalls"),
+        ('"tokens": {"context": 1e23}', "tokens.context"),
+        ('"tokens": {"prompt": -1}', "tokens.prompt"),
+    ],
+)
+def test_a_count_that_no_table_holds_is_a_fault_of_its_field(fields: str, place: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Retrieval.model_validate_json(f'{{"results": [], {fields}}}')
+    assert [".".join(map(str, error["loc"])) for error in caught.value.errors()] == [place]
+
+
+@pytest.mark.parametrize("number", ["1e22", "-1", "NaN", "1e400", "9223372036854775808"])
+@pytest.mark.parametrize("name", ["start", "end"])
+def test_an_offset_that_is_no_place_is_not_observed(number: str, name: str) -> None:
+    body = '{"chunkId": "a", "start": 1, "end": 2}'.replace(
+        f'"{name}": {1 if name == "start" else 2}', f'"{name}": {number}'
+    )
+    chunk = Chunk.model_validate_json(body)
+    assert (chunk.chunk_id, chunk.start, chunk.end) == ("a", None, None)

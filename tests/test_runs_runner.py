@@ -184,7 +184,7 @@ def test_a_wrong_address_is_one_line_before_anything_is_asked(tmp_path: Path) ->
 
 def test_another_id_space_is_an_error_before_anything_is_asked(tmp_path: Path) -> None:
     fake = service()
-    with pytest.raises(GoldenError, match="another id space"):
+    with pytest.raises(GoldenError, match="the service told no chunk of them"):
         run_data.run(tmp_path, fake, [case(0, expected_chunk_ids=["chunk-of-another-index"])])
     assert fake.asked == []
 
@@ -487,3 +487,27 @@ def test_a_local_index_of_other_ids_is_no_score_of_0(tmp_path: Path) -> None:
         run_data.run(tmp_path, fake, cases, chunks=local)
     with pytest.raises(GoldenError, match="another id space"):
         score(load_run("latest", settings(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [
+        ('"timingsMs": {"total": NaN}', "timingsMs.total"),
+        ('"modelCalls": 3000000000', "modelCalls"),
+        ('"tokens": {"context": 1e23}', "tokens.context"),
+    ],
+)
+def test_an_odd_number_is_an_error_of_its_case_and_the_run_is_sealed(
+    tmp_path: Path, odd: str, said: str
+) -> None:
+    body = f'{{"results": [{{"chunkId": "doc-0"}}], {odd}}}'.encode()
+    run = run_data.run(tmp_path, failing("q1", (200, {}, body)), [case(0), case(1)])
+    cases = run.cases().set_index("case_id")
+    assert cases["status"].to_dict() == {"c0": "ok", "c1": "error"}
+    assert said in cases.loc["c1", "error"]
+    assert load_run(run.path).manifest.sealed
+
+
+def test_a_manifest_with_an_odd_number_keeps_its_hash(tmp_path: Path) -> None:
+    run = run_data.run(tmp_path, service(manifest={"threshold": float("nan")}), [case(0)])
+    assert load_run(run.path).manifest.threshold is None

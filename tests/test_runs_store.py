@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import run_data
 from run_data import case, interrupted_run, service, settings
@@ -12,7 +14,7 @@ from ragwb.errors import RunError, UsageError
 from ragwb.runs.baselines import BASELINES, load_baselines, save_baseline
 from ragwb.runs.store import Run, list_runs, load_run
 from ragwb.runs.tables import CANDIDATES
-from ragwb.runs.writer import CONTENT, MANIFEST
+from ragwb.runs.writer import CONTENT, DERIVED, MANIFEST
 
 
 @pytest.fixture
@@ -198,7 +200,7 @@ def test_a_baseline_moves_and_its_run_may_go(tmp_path: Path, run: Run) -> None:
         load_run("base", here)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"a": 1}'])
+@pytest.mark.parametrize("content", ["{", "[]", '{"a": 1}', "[" * 100_000])
 def test_a_broken_file_of_baselines_is_one_line(tmp_path: Path, content: str) -> None:
     here = settings(tmp_path)
     here.home.mkdir()
@@ -213,3 +215,20 @@ def test_a_broken_line_of_explanations_is_named(tmp_path: Path) -> None:
         file.write('{"case_id": "c6"}\n')
     with pytest.raises(RunError, match=r"explain\.jsonl:2"):
         load_run(run.path).explanations()
+
+
+def test_a_foreign_table_is_one_line_that_names_its_column(run: Run) -> None:
+    pq.write_table(pa.table({"x": [1]}), run.path / CANDIDATES)
+    with pytest.raises(RunError, match=r"candidates\.parquet: no column 'case_id'"):
+        run.candidates("results")
+
+
+def test_a_run_of_another_version_says_so(run: Run) -> None:
+    manifest = json.loads((run.path / MANIFEST).read_text())
+    (run.path / MANIFEST).write_text(json.dumps({**manifest, "moon_phase": 1}))
+    with pytest.raises(RunError, match=r"moon_phase: .*written by a newer ragwb: update ragwb"):
+        load_run(run.path)
+    (run.path / MANIFEST).write_text(json.dumps(manifest))
+    (run.path / DERIVED[-1]).unlink()
+    with pytest.raises(RunError, match=r"written by an older ragwb.*run again"):
+        load_run(run.path)

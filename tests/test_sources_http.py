@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import httpx
@@ -11,6 +12,7 @@ import pytest
 
 from ragwb.errors import AccessError, ReplyError, SourceError, UnreachableError, UsageError
 from ragwb.sources import http as http_module
+from ragwb.sources.body import LARGEST_BODY
 from ragwb.sources.http import (
     PATIENCE,
     Answer,
@@ -351,3 +353,75 @@ def test_no_environment_proxy_between_this_machine_and_itself() -> None:
 
     assert not trusts("http://127.0.0.1:8080")
     assert trusts("http://service.example")
+
+
+def coded(coding: str, body: bytes, status: int = 200) -> Handler:
+    class Stream(httpx.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield body
+
+    headers = {"content-encoding": coding, "content-type": "application/json"}
+    return lambda _: httpx.Response(status, headers=headers, stream=Stream())
+
+
+def test_gzip_is_asked_for_and_read() -> None:
+    asked: list[str] = []
+    answer = coded("gzip", gzip.compress(b'{"a":1}'))
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        asked.append(request.headers["accept-encoding"])
+        return answer(request)
+
+    assert (call(handle).body, asked) == (b'{"a":1}', ["gzip"])
+
+
+def test_a_body_is_never_decompressed_beyond_the_limit() -> None:
+    bomb = gzip.compress(b" " * (LARGEST_BODY + 1))
+    assert "more than 32 MiB" in str(failure(coded("gzip", bomb)))
+
+
+def test_gzip_that_ends_too_early_is_an_error() -> None:
+    assert "compression is broken" in str(failure(coded("gzip", gzip.compress(b"{}" * 9)[:-9])))
+
+
+@pytest.mark.parametrize("coding", ["gzip, gzip", "br", "deflate"])
+def test_other_codings_are_refused(coding: str) -> None:
+    assert f"content coding {coding!r}" in str(failure(coded(coding, b"xxx")))
+
+
+def test_a_refusal_in_another_coding_keeps_its_status() -> None:
+    assert failure(coded("br", b"xxx", 404)).status == 404
+
+
+@pytest.mark.parametrize("token", [TOKEN, "AbCdEf-123456"])
+def test_a_token_is_in_no_error(token: str) -> None:
+    escaped = "".join(f"\\u{ord(char):04x}" for char in token)
+    for response in (
+        httpx.Response(307, headers={"location": f"http://{token}.example/"}),
+        httpx.Response(400, content=f'{{"detail": "bad {escaped}"}}'.encode()),
+        httpx.Response(400, json={"detail": token[:4] + "\x1b[0m" + token[4:]}),
+    ):
+        handler, _ = replies(response)
+        said = str(failure(handler, tokens=fixed(token)))
+        assert token.lower() not in said.lower()
+        assert "[token]" in said
+
+
+def test_a_content_type_is_scrubbed_and_cut() -> None:
+    handler, _ = replies(httpx.Response(200, headers={"content-type": f"text/{TOKEN}{'x' * 999}"}))
+    kind = call(handler).content_type
+    assert kind.startswith("text/[token]")
+    assert len(kind) <= 60
+
+
+def test_a_group_of_errors_is_its_first() -> None:
+    handler, _ = replies(ExceptionGroup("all", [OverflowError("port must be 0-65535")]))
+    error = failure(handler)
+    assert isinstance(error, UnreachableError)
+    assert "port must be 0-65535" in str(error)
+
+
+@pytest.mark.parametrize("port", [0, 65536, 99999])
+def test_a_port_that_is_none_is_refused(port: int) -> None:
+    with pytest.raises(UsageError, match="1 to 65535"):
+        check_base_url(f"http://127.0.0.1:{port}")

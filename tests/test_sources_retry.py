@@ -26,6 +26,7 @@ NOW = datetime(2026, 11, 30, 8, 0, 0, tzinfo=UTC)
         ("-1", None),
         ("1.5", None),
         ("soon", None),
+        ("Mon, 01 Jan 2024 00:00:00 +99999999999999999999", None),
         ("", None),
         (None, None),
         ("٣", None),  # a digit, but not one of a header

@@ -15,6 +15,7 @@ from ragwb.errors import AccessError, ReplyError, UnreachableError
 from ragwb.settings import Settings
 from ragwb.sources.service import (
     BATCH,
+    MOST_PAGES,
     ServiceClient,
     open_clients,
 )
@@ -321,3 +322,49 @@ def test_a_mapped_host_only_has_to_answer_before_the_run() -> None:
         with_client(
             httpx.MockTransport(refuse), lambda client: client.get_manifest(), source=MAPPED
         )
+
+
+def test_a_cursor_that_is_always_new_ends() -> None:
+    pages = 0
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        nonlocal pages
+        pages += 1
+        return httpx.Response(200, json={"chunks": [], "nextCursor": str(pages)})
+
+    with pytest.raises(ReplyError, match="nextCursor leads on after 10,000 pages"):
+        with_client(
+            httpx.MockTransport(handle), lambda client: client.get_document_chunks([("doc", None)])
+        )
+    assert pages == MOST_PAGES
+
+
+def test_numbers_that_json_does_not_know_are_null_in_a_manifest(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    body = b'{"threshold": NaN, "service": "s", "fusion": {"k": 1e400}, "own": [-Infinity, 1]}'
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, content=body))
+    said = with_client(transport, lambda client: client.get_manifest())
+    assert said is not None
+    assert (said.threshold, said.service, said.fusion) == (None, "s", {"k": None})
+    assert said.model_dump()["own"] == [None, 1]
+    for place in ("threshold NaN", "fusion.k Infinity", "own.0 -Infinity"):
+        assert place in caplog.text
+
+
+def test_each_client_scrubs_the_tokens_of_all(tmp_path: Path) -> None:
+    tokens = {"hr": "hr-secret-token", "it": "it-secret-token"}
+    said = " ".join(tokens.values())
+    service = FakeService(retrieve=lambda _: json_reply({"results": [], "traceId": said}))
+
+    async def run() -> list[str | None]:
+        sources = {
+            label: TokenSource(lambda token=token: token, renewable=False)  # type: ignore[misc]
+            for label, token in tokens.items()
+        }
+        async with open_clients(
+            settings(), identities=sources, transport=service.transport()
+        ) as clients:
+            return [(await c.retrieve("q", 1)).retrieval.trace_id for c in clients.values()]
+
+    assert asyncio.run(run()) == ["[token] [token]"] * 3

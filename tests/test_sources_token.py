@@ -165,5 +165,5 @@ def test_scrub_removes_every_token_that_was_ever_given() -> None:
         await source.renew(await source.get())
 
     asyncio.run(both())
-    assert source.scrub("a token-one-1 b token-two-2") == "a [token] b [token]"
-    assert source.scrub_bytes(b'{"x": "token-two-2"}') == b'{"x": "[token]"}'
+    assert source.secrets.scrub("a token-one-1 b token-two-2") == "a [token] b [token]"
+    assert source.secrets.scrub_body(b'{"x": "token-two-2"}') == b'{"x":"[token]"}'

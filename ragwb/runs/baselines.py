@@ -28,7 +28,7 @@ def load_baselines(settings: Settings) -> dict[str, str]:
         names = json.loads(path.read_bytes())
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{path}: cannot be read; remove it and name the baselines again") from error
     if not isinstance(names, dict) or not all(isinstance(run, str) for run in names.values()):
         raise RunError(f"{path}: must hold names and run ids; remove it and name them again")
@@ -49,6 +49,6 @@ def save_baseline(settings: Settings, name: str, run: Path) -> None:
     inside = run.parent.resolve() == settings.runs_dir.resolve()
     names = {**load_baselines(settings), name: run.name if inside else str(run.resolve())}
     settings.home.mkdir(parents=True, exist_ok=True)
-    with disk_faults(settings.home, "the name was not kept"):
+    with disk_faults(settings.home, "give the name again"):
         content = json.dumps(names, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
         write_whole(settings.home / BASELINES, content.encode())

@@ -62,7 +62,7 @@ def export_run(
         if name not in TABLES:
             raise UsageError(f"table {plain(name)!r}: give one of {', '.join(TABLES)}")
     written = []
-    with disk_faults(folder, "give another folder or free the disk"):
+    with disk_faults(folder, "export again, or give another folder"):
         folder.mkdir(parents=True, exist_ok=True)
         for name in tables or TABLES:
             path = folder / f"{name}.{file_format}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,15 +17,25 @@ def file_hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+_FORBIDDEN = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+
+
 @contextmanager
-def disk_faults(folder: Path, advice: str) -> Iterator[None]:
+def disk_faults(folder: Path, then: str) -> Iterator[None]:
     """Turn what the system says of a full or read-only disk into one line.
 
     Raises:
-        RunError: an OSError came out of the block; `advice` says what to do.
+        RunError: an OSError came out of the block; it says how to make the folder take files, and
+            `then` what to do next.
     """
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error).splitlines()[0]
-        raise RunError(f"{error.filename or folder}: {reason}; {advice}") from error
+        raise disk_fault(folder, error, then) from error
+
+
+def disk_fault(folder: Path, error: OSError, then: str) -> RunError:
+    """One line for what the system says of a disk, with the remedy that fits."""
+    reason = error.strerror or str(error).splitlines()[0]
+    remedy = "make it writable" if error.errno in _FORBIDDEN else "make room"
+    return RunError(f"{error.filename or folder}: {reason}; {remedy}, then {then}")

@@ -16,6 +16,7 @@ from pathlib import Path
 import pydantic_core
 
 from ragwb.errors import RunError, UsageError
+from ragwb.runs.files import disk_fault
 
 JOURNAL = "journal.jsonl"
 LOCK = "lock"
@@ -34,7 +35,7 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / JOURNAL
-        self._resume = f"make room, then go on with --resume {folder.name}"
+        self._resume = f"go on with --resume {folder.name}"
         self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         self._places: dict[Pair, tuple[int, int]] = {}
         self.torn_lines = 0
@@ -64,7 +65,7 @@ class Journal:
                 written += os.write(self._fd, line[written:])
         except OSError as error:
             os.ftruncate(self._fd, self._end)
-            raise RunError(f"{self._path}: {error.strerror}; {self._resume}") from error
+            raise disk_fault(self._path, error, self._resume) from error
         self._places[pair] = (self._end, len(line))
         self._end += written
 

@@ -172,7 +172,7 @@ async def _fill(
     plan.run_id = manifest.run_id
     journal = Journal(folder)
     try:
-        with disk_faults(folder, f"make room, then go on with --resume {manifest.run_id}"):
+        with disk_faults(folder, f"go on with --resume {manifest.run_id}"):
             await ask_all(
                 _questions(resolved, plan.repeats),
                 clients,

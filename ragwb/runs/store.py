@@ -26,7 +26,7 @@ from ragwb.measure.hits import Hits, load_hits
 from ragwb.records import Explanation
 from ragwb.runs.baselines import load_baselines
 from ragwb.runs.manifest import RUN_ID_PATTERN, RunManifest
-from ragwb.runs.tables import CANDIDATES, CASES, CHUNKS, FILTERED
+from ragwb.runs.tables import CANDIDATES, CASES, CHUNKS, FILTERED, SCHEMAS
 from ragwb.runs.writer import EXPLAIN, GOLDEN, MANIFEST, SERVICE, folder_hash
 from ragwb.settings import Settings, load_settings
 
@@ -115,7 +115,7 @@ class Run:
         path = self.path / SERVICE
         try:
             said: dict[str, Any] = json.loads(path.read_bytes())
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise RunError(f"{path}: cannot be read: {_first_line(error)}") from error
         return said
 
@@ -141,10 +141,15 @@ class Run:
     def _frame(
         self, name: str, terms: list[tuple[str, str, str | None]] | None = None
     ) -> pd.DataFrame:
+        path = self.path / name
         try:
-            frame: pd.DataFrame = pq.read_table(self.path / name, filters=terms or None).to_pandas()
+            held = pq.read_schema(path).names
+            for column in SCHEMAS[name].names:
+                if column not in held:
+                    raise RunError(f"{path}: no column {column!r}; it is not a table of a run")
+            frame: pd.DataFrame = pq.read_table(path, filters=terms or None).to_pandas()
         except (OSError, pa.ArrowInvalid) as error:
-            raise RunError(f"{self.path / name}: cannot be read: {_first_line(error)}") from error
+            raise RunError(f"{path}: cannot be read: {_first_line(error)}") from error
         return frame
 
 
@@ -228,7 +233,10 @@ def load_manifest(folder: Path) -> RunManifest:
     except OSError as error:
         raise RunError(f"{path}: {error.strerror}; this is no run folder") from error
     except ValidationError as error:
-        raise RunError(f"{path}: {_validation(error)}") from error
+        said = _validation(error)
+        if any(fault["type"] == "extra_forbidden" for fault in error.errors()):
+            said += "; written by a newer ragwb: update ragwb"
+        raise RunError(f"{path}: {said}") from error
 
 
 def load_golden(folder: Path) -> list[ResolvedCase]:
@@ -277,7 +285,7 @@ def _explained(path: Path, number: int, line: bytes) -> Explained:
             data["question"],
             Explanation.model_validate(data["explanation"]),
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunError(f"{path}:{number}: not an explanation; remove the line") from error
 
 

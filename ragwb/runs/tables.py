@@ -94,6 +94,12 @@ CHUNKS_SCHEMA = pa.schema(
         ("end", pa.int64()),
     ]
 )
+SCHEMAS = {
+    CASES: CASES_SCHEMA,
+    CANDIDATES: CANDIDATES_SCHEMA,
+    FILTERED: FILTERED_SCHEMA,
+    CHUNKS: CHUNKS_SCHEMA,
+}
 _REPEATED = ("case_id", "stage", "document_id", "document_version")
 
 

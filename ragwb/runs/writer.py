@@ -45,18 +45,10 @@ MANIFEST = "manifest.json"
 GOLDEN = "golden.jsonl"
 SERVICE = "service.json"
 EXPLAIN = "explain.jsonl"
+# What scoring reads; runs of earlier versions lack some of them.
+DERIVED = (*HIT_FILES.values(), FACTS_FILE, COVERAGE_FILE)
 # What the content hash covers; the sidecars grow after sealing and stand outside.
-CONTENT = (
-    GOLDEN,
-    SERVICE,
-    CASES,
-    CANDIDATES,
-    FILTERED,
-    CHUNKS,
-    *HIT_FILES.values(),
-    FACTS_FILE,
-    COVERAGE_FILE,
-)
+CONTENT = (GOLDEN, SERVICE, CASES, CANDIDATES, FILTERED, CHUNKS, *DERIVED)
 
 
 def utc_now() -> datetime:
@@ -102,14 +94,14 @@ def start_run(
         RunError: the folder is there already, or the disk does not take it.
     """
     folder = runs_dir / manifest.run_id
-    with disk_faults(folder, "free the disk and start again"):
+    with disk_faults(folder, "start again"):
         try:
             folder.mkdir(parents=True)
         except FileExistsError:
             raise RunError(f"{folder}: a run of this name is there already; start again") from None
     with locked(folder):
         try:
-            with disk_faults(folder, "free the disk and start again"):
+            with disk_faults(folder, "start again"):
                 write_whole(folder / GOLDEN, golden_lines(resolved))
                 write_whole(folder / SERVICE, _json(service or {}))
                 write_whole(folder / MANIFEST, manifest.to_json())
@@ -211,9 +203,10 @@ def folder_hash(folder: Path, manifest: RunManifest) -> str:
         try:
             hashes[name] = file_hash(folder / name)
         except OSError as error:
-            raise RunError(
-                f"{folder / name}: {error.strerror}; this run is not whole: copy it again"
-            ) from error
+            found = "this run is not whole: copy it again"
+            if name in DERIVED and isinstance(error, FileNotFoundError):
+                found = "written by an older ragwb, or not copied whole: run again, or copy again"
+            raise RunError(f"{folder / name}: {error.strerror}; {found}") from error
     return content_hash(manifest, hashes)
 
 
@@ -238,6 +231,6 @@ def write_run(
         The run's folder.
     """
     with start_run(runs_dir, manifest, resolved) as folder:
-        with disk_faults(folder, "free the disk and start again"):
+        with disk_faults(folder, "start again"):
             seal_run(folder, manifest, resolved, results, lambda: chunks)
         return folder

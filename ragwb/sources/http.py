@@ -22,16 +22,16 @@ import httpx
 
 from ragwb.errors import AccessError, ReplyError, SourceError, UnreachableError, UsageError
 from ragwb.html import plain
+from ragwb.sources.body import ACCEPTED_CODING, read_body
 from ragwb.sources.retry import MAX_ATTEMPTS, RETRIED_STATUS, refused_wait, retry_delay
 from ragwb.sources.token import TokenSource
 
-# 100 results of 300 kB each; a body above it is a fault, not an answer.
-LARGEST_BODY = 32 * 1024 * 1024
 # After so many calls in a row without any answer the service is taken for down: the rest of the
 # calls are still made, once each, so that a dead service costs seconds and not hours of waiting.
 PATIENCE = 5
 # Waits so many seconds.
 Sleep = Callable[[float], Awaitable[None]]
+LAST_PORT = 65535
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -41,7 +41,7 @@ class Answer:
 
     Attributes:
         body: as received, decompressed, tokens scrubbed.
-        content_type: media type without parameters, "" when not given.
+        content_type: media type without parameters, cut, "" when not given.
         latency_ms: from sending the attempt that succeeded to the last byte of its body.
         waited_ms: everything before that attempt: failed attempts and the waits between them.
         attempts: number of attempts made, from 1.
@@ -118,7 +118,7 @@ class Link:
                 received = time.perf_counter()
                 self._unanswered = 0
                 return Answer(
-                    body=self._tokens.scrub_bytes(outcome.content),
+                    body=self._tokens.secrets.scrub_body(outcome.content),
                     content_type=outcome.content_type,
                     latency_ms=(received - sent) * 1000,
                     waited_ms=(sent - began) * 1000 if attempt > 1 else 0.0,
@@ -139,7 +139,7 @@ class Link:
             slept += delay
             await self._sleep(delay)
         self._count_unanswered(failure.error)
-        raise _finished(failure.error, attempt)
+        raise self._finished(failure.error, attempt)
 
     def _attempts_allowed(self) -> int:
         return 1 if self._unanswered >= PATIENCE else MAX_ATTEMPTS
@@ -166,20 +166,22 @@ class Link:
                 )
                 response = await self._client.send(request, stream=True)
                 try:
-                    read = await _read_body(response, call)
+                    read = await read_body(response, call)
                 finally:
                     await response.aclose()
         except TimeoutError:
             return _Failure(UnreachableError(f"{call}: no whole answer in {self._timeout_s:g} s"))
         except ReplyError as error:
             return _Failure(error)
-        except httpx.DecodingError:
-            return _Failure(ReplyError(f"{call}: a body whose compression is broken"))
         except httpx.TransportError as error:
             return self._unreachable(call, error)
+        except ExceptionGroup as group:
+            # How the attempts at several addresses of one host fail in ways that nobody foresaw.
+            first = self._quote(_innermost(group))
+            return _Failure(UnreachableError(f"{call}: no connection ({first})"))
         if response.is_success:
             kind = response.headers.get("content-type", "").split(";")[0].strip().lower()
-            return _Body(read, kind)
+            return _Body(read, self._quote(kind, width=60))
         return self._refusal(call, response, read)
 
     def _unreachable(self, call: str, error: httpx.TransportError) -> _Failure:
@@ -192,9 +194,17 @@ class Link:
             message = f"{call}: the connection was cut off ({self._quote(error)})"
         return _Failure(UnreachableError(message), again=True)
 
-    def _quote(self, text: object) -> str:
-        quoted = plain(self._tokens.scrub(str(text)), width=200)
+    def _quote(self, text: object, *, width: int = 200) -> str:
+        # Scrubbed before it is cut, so that no part of a token is left at the end.
+        quoted = plain(self._tokens.secrets.scrub(str(text)), width=width)
         return quoted or (type(text).__name__ if isinstance(text, Exception) else "")
+
+    def _finished(self, error: SourceError, attempts: int) -> SourceError:
+        """The error as it leaves: every message of a call passes here, and is scrubbed whole."""
+        error.attempts = attempts
+        said = f"{error}; {attempts} attempts" if attempts > 1 else str(error)
+        error.args = (self._tokens.secrets.scrub(said),)
+        return error
 
     def _refusal(self, call: str, response: httpx.Response, body: bytes) -> _Failure:
         status = response.status_code
@@ -241,7 +251,11 @@ def open_http_client(
         follow_redirects=False,
         # A proxy for the outside world must not get the calls to this very machine.
         trust_env=not plain_local,
-        headers={"accept": "application/json", "user-agent": "ragwb"},
+        headers={
+            "accept": "application/json",
+            "accept-encoding": ACCEPTED_CODING,
+            "user-agent": "ragwb",
+        },
     )
 
 
@@ -268,26 +282,16 @@ def check_base_url(base_url: str) -> str:
             f"the base URL {plain(base_url, width=80)!r} is no http address: "
             "give one like http://127.0.0.1:8080"
         )
+    if url.port is not None and not 1 <= url.port <= LAST_PORT:
+        raise UsageError(
+            f"the base URL names the port {url.port}: a port is a number from 1 to {LAST_PORT}"
+        )
     return base_url.rstrip("/")
 
 
-async def _read_body(response: httpx.Response, call: str) -> bytes:
-    pieces: list[bytes] = []
-    size = 0
-    async for piece in response.aiter_bytes():
-        size += len(piece)
-        if size > LARGEST_BODY:
-            raise ReplyError(
-                f"{call}: a body of more than {LARGEST_BODY // 2**20} MiB, not read to its end"
-            )
-        pieces.append(piece)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-def _finished(error: SourceError, attempts: int) -> SourceError:
-    error.attempts = attempts
-    if attempts > 1:
-        error.args = (f"{error.args[0]}; {attempts} attempts",)
+def _innermost(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
     return error
 
 

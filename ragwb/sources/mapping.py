@@ -29,6 +29,7 @@ from jmespath.exceptions import JMESPathError
 from pydantic.alias_generators import to_camel
 
 from ragwb.errors import ReplyError, UsageError
+from ragwb.html import plain
 from ragwb.records import Retrieval, names_identity
 from ragwb.settings import EVAL_PATH
 
@@ -236,7 +237,7 @@ def _search(expression: Expression, data: Any, name: str) -> Any:
         return expression.search(data)
     except JMESPathError as error:
         raise ReplyError(
-            f"{WHERE} {name} fails on this reply: {str(error).splitlines()[0]}"
+            f"{WHERE} {name} fails on this reply: {plain(error, width=160)}"
         ) from error
 
 

@@ -60,7 +60,7 @@ def parse_retry_after(header: str | None, *, now: datetime | None = None) -> flo
         return float(text)
     try:
         when = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):  # an offset that no clock has overflows
         return None
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)

@@ -10,15 +10,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
-import pydantic_core
-from pydantic import ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
 
 from ragwb.errors import ReplyError, SourceError
 from ragwb.html import plain
@@ -34,12 +34,17 @@ from ragwb.records import (
 from ragwb.settings import EVAL_PATH, Settings
 from ragwb.sources.http import Answer, Link, Sleep, check_base_url, open_http_client
 from ragwb.sources.mapping import SourceMapping, load_base_path, load_mapping
+from ragwb.sources.secrets import Secrets
 from ragwb.sources.token import TokenSource, token_source
 
 DEFAULT_CONCURRENCY = 4
 DEFAULT_TIMEOUT_S = 30.0
 # Ids in one call of /explain or /chunks, and documents in one call of /chunks.
 BATCH = 100
+# Chunks of the documents of one golden set, and pages of them: a cursor that leads on and on must
+# end somewhere.
+MOST_CHUNKS = 1_000_000
+MOST_PAGES = 10_000
 # Names that a channel cannot have: ranks of channels and of later stages stand in one table.
 RESERVED_STAGES = frozenset(STAGES) - frozenset(CHANNEL_STAGES)
 _NOT_THERE = frozenset({403, 404, 405, 501})
@@ -48,7 +53,7 @@ _BOM = b"\xef\xbb\xbf"
 
 _log = logging.getLogger(__name__)
 
-R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
 # A document and one of its versions; None stands for all of them.
 DocumentRef = tuple[str, str | None]
@@ -68,6 +73,10 @@ class FullManifest(ServiceManifest):
     """A service's manifest with whatever it says beyond the protocol."""
 
     model_config = ConfigDict(extra="allow")
+
+
+class _Object(RootModel[dict[str, Any]]):
+    """Any JSON object."""
 
 
 class _Chunks(Record):
@@ -185,18 +194,27 @@ class ServiceClient:
         """All chunks of these documents that the identity may read; None: not observed.
 
         Raises:
-            ReplyError: a cursor that comes again, which would never end.
+            ReplyError: a cursor that comes again, or leads beyond `MOST_PAGES` pages or
+                `MOST_CHUNKS` chunks: it would never end.
         """
         found: list[Chunk] = []
+        pages = 0
         for batch in _batches(documents):
             body: dict[str, object] = {"documents": [_document(ref) for ref in batch]}
             cursors: set[str] = set()
             while (page := await self._chunk_page(body)) is not None:
                 found += page.chunks
+                pages += 1
                 if page.next_cursor is None:
                     break
                 if page.next_cursor in cursors:
                     raise ReplyError(f"POST {self._root}/chunks: nextCursor came a second time")
+                if pages >= MOST_PAGES or len(found) >= MOST_CHUNKS:
+                    raise ReplyError(
+                        f"POST {self._root}/chunks: nextCursor leads on after {pages:,} pages with "
+                        f"{len(found):,} chunks; {MOST_PAGES:,} pages and {MOST_CHUNKS:,} chunks "
+                        "are read at most"
+                    )
                 cursors.add(page.next_cursor)
                 body = {**body, "cursor": page.next_cursor}
             else:
@@ -275,6 +293,11 @@ async def open_clients(
     told: set[str] = set()
     tokens: dict[str | None, TokenSource] = {None: token_source(settings)}
     tokens.update(identities or {})
+    secrets = Secrets()
+    for source in tokens.values():
+        source.share(secrets)
+        # All of them before the first call: a service may know a token from an earlier run.
+        await source.get()
     async with open_http_client(base_url, concurrency=concurrency, transport=transport) as http:
         yield {
             label: ServiceClient(
@@ -297,21 +320,31 @@ def _parsed(model: type[R], answer: Answer, call: str) -> R:
 
 def _read_manifest(answer: Answer, call: str) -> tuple[FullManifest, list[str]]:
     """A manifest without the fields that cannot be read, and for each of those what it said."""
-    body = _without_bom(answer.body)
+    read = _parsed(_Object, answer, call).root
+    unread: list[str] = []
+    said = {key: _finite(value, key, unread) for key, value in read.items()}
     try:
-        return FullManifest.model_validate_json(body), []
+        return FullManifest.model_validate(said), unread
     except ValidationError as error:
         faults = {_place(fault["loc"]): fault["msg"] for fault in reversed(error.errors())}
-        if () in faults:  # not JSON, or no object
-            raise _unusable(error, answer, call) from error
-    said = pydantic_core.from_json(body)
-    unread = []
     for place, reason in sorted(faults.items()):
         table = said if len(place) == 1 else said[place[0]]
         found = plain(json.dumps(table.get(place[-1])), width=40)
         unread.append(f"{'.'.join(place)} {found} ({plain(reason, width=80)})")
         table[place[-1]] = None
     return FullManifest.model_validate(said), unread
+
+
+def _finite(value: Any, place: str, unread: list[str]) -> Any:
+    """A value with None where JSON has no number for it (NaN, 1e400); each is added to `unread`."""
+    if isinstance(value, float) and not math.isfinite(value):
+        unread.append(f"{plain(place, width=80)} {json.dumps(value)} (not a number of JSON)")
+        return None
+    if isinstance(value, list):
+        return [_finite(item, f"{place}.{i}", unread) for i, item in enumerate(value)]
+    if isinstance(value, dict):
+        return {key: _finite(item, f"{place}.{key}", unread) for key, item in value.items()}
+    return value
 
 
 def _place(location: tuple[int | str, ...]) -> tuple[str, ...]:

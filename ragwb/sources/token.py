@@ -2,8 +2,7 @@
 
 A token is read from a file, from a command or from `RAGWB_TOKEN`, in that order. A file and a
 command are asked again when the service answers 401, and shortly before the `exp` of a JWT. A token
-never stands in a
-message: what this module raises names the source, never the content.
+never stands in a message: what this module raises names the source, never the content.
 """
 
 from __future__ import annotations
@@ -21,12 +20,11 @@ from pathlib import Path
 
 from ragwb.errors import AccessError, UsageError
 from ragwb.settings import Settings
+from ragwb.sources.secrets import Secrets
 
 TOKEN_VARIABLE = "RAGWB_TOKEN"
 COMMAND_TIMEOUT_S = 60
 RENEW_BEFORE_S = 30.0
-# A shorter "token" would be found by chance in ordinary text and make holes in it.
-SHORTEST_SCRUBBED = 8
 
 
 class TokenSource:
@@ -49,7 +47,7 @@ class TokenSource:
         self._renewable = renewable
         self._now = now
         self._token: str | None = None
-        self._seen: set[str] = set()
+        self._secrets = Secrets()
         self._was_read = False
         self._renew_at: float | None = None
         self._reading = asyncio.Lock()
@@ -78,17 +76,15 @@ class TokenSource:
                 await self._read_again()
         return self._token if self._token != rejected else None
 
-    def scrub(self, text: str) -> str:
-        """Text without any token that this source ever gave."""
-        for token in self._seen:
-            text = text.replace(token, "[token]")
-        return text
+    @property
+    def secrets(self) -> Secrets:
+        """Every token that this source ever gave, and those of the sources it shares them with."""
+        return self._secrets
 
-    def scrub_bytes(self, body: bytes) -> bytes:
-        """A body without any token that this source ever gave, should a service echo one."""
-        for token in self._seen:
-            body = body.replace(token.encode(), b"[token]")
-        return body
+    def share(self, secrets: Secrets) -> None:
+        """Keep the tokens in a set that other sources keep theirs in too."""
+        secrets.update(self._secrets)
+        self._secrets = secrets
 
     def _is_due(self) -> bool:
         if not self._was_read:
@@ -99,8 +95,8 @@ class TokenSource:
         self._token = await asyncio.to_thread(self._read)
         self._was_read = True
         self._renew_at = self._due_at(self._token) if self._renewable else None
-        if self._token and len(self._token) >= SHORTEST_SCRUBBED:
-            self._seen.add(self._token)
+        if self._token:
+            self._secrets.add(self._token)
 
     def _due_at(self, token: str | None) -> float | None:
         expires = expiry(token) if token else None
