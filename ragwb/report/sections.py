@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ragwb.decide.thresholds import Threshold
     from ragwb.report.evaluation import Evaluation
 
+MOST_OF_A_QUESTION = 200
 FAILED_COLUMNS = ("case_id", "why", "question", "risk", "recall", "reciprocal rank")
 
 
@@ -246,13 +247,17 @@ def failed_rows(evaluation: Evaluation) -> list[dict[str, object]]:
         {
             "case_id": case_id,
             "why": _why(evaluation, case_id),
-            "question": questions[case_id],
+            "question": _cut(questions[case_id]),
             "risk": rows[case_id]["risk"],
             "recall": _known(rows[case_id][f"recall@{k}"]),
             "reciprocal rank": _known(rows[case_id][f"mrr@{k}"]),
         }
         for case_id in bad_cases(evaluation)
     ]
+
+
+def _cut(question: str) -> str:
+    return question if len(question) <= MOST_OF_A_QUESTION else f"{question[:MOST_OF_A_QUESTION]}…"
 
 
 def bad_cases(evaluation: Evaluation) -> list[str]:

@@ -56,15 +56,20 @@ def case_card(view: CaseView, *, is_open: bool) -> Panel:
     case, figures = view.case.case, " · ".join(f"{n} {v}" for n, v in view.figures.items())
     summary = (
         tag("code", escape(case.id))
-        + tag("span", escape(case.question), class_="rw-question")
+        + tag("span", escape(_cut(case.question)), class_="rw-question")
         + tag("span", escape(figures), class_="rw-figures")
     )
-    note = tag("p", tag("b", "Why this evidence: ") + escape(case.note)) if case.note else ""
+    note = tag("p", tag("b", "Why this evidence: ") + escape(_cut(case.note))) if case.note else ""
     content = _facts(view) + note + _evidence(view) + _returned(view)
     return Panel(
         f"{plain(case.id)}  {plain(case.question, width=60)}  {figures}",
         fold(summary, content, is_open=is_open, class_="rw-fold rw-case"),
     )
+
+
+def _cut(text: str) -> str:
+    """A text of sane length, or its start and how long it is."""
+    return text if len(text) <= _TEXT_LIMIT else f"{text[:_TEXT_LIMIT]}… ({len(text):,} characters)"
 
 
 def _facts(view: CaseView) -> str:
@@ -149,12 +154,9 @@ def _chunk(chunk_id: str, view: CaseView) -> str:
     chunk = view.chunks.get(chunk_id, {})
     names = [chunk[n] for n in ("document_id", "document_version") if chunk.get(n) is not None]
     text = chunk.get("text")
-    if text is None:
-        text = "text not observed"
-    elif len(text) > _TEXT_LIMIT:
-        text = f"{text[:_TEXT_LIMIT]}… ({len(text):,} characters)"
+    shown = "text not observed" if text is None else _cut(text)
     title = chunk.get("title") or chunk_id
-    body = tag("div", escape(text), class_="rw-text") + tag("code", escape(chunk_id))
+    body = tag("div", escape(shown), class_="rw-text") + tag("code", escape(chunk_id))
     return fold(f"{escape(title)} {tag('small', escape(' '.join(names)))}", body)
 
 
