@@ -42,11 +42,6 @@ class Settings:
         """The folder that holds run folders and nothing else."""
         return self.home / "runs"
 
-    @property
-    def cache_dir(self) -> Path:
-        """The folder of caches: embeddings by model and text."""
-        return self.home / "cache"
-
 
 def project_root(start: Path | None = None) -> Path:
     """The nearest folder upwards with a `ragwb.toml`, a `[tool.ragwb]` table, or a `.git`."""
