@@ -158,7 +158,7 @@ def serve(answer: Callable[[str, str, dict[str, str], bytes], Reply]) -> Iterato
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_POST = _answer  # noqa: N815
+        do_GET = do_POST = _answer  # noqa: N815 - the names that http.server calls
 
         def log_message(self, *_: object) -> None:
             pass

@@ -82,7 +82,7 @@ def make_settings(home: Path, **settings: object) -> ServiceConfig:
         "embedder": "hash",
         **settings,
     }
-    return ServiceConfig(**values)  # type: ignore[arg-type]
+    return ServiceConfig(**values)  # type: ignore[arg-type]  # values of many types
 
 
 def make_pipeline(

@@ -43,7 +43,7 @@ def mint(**changes: object) -> str:
         "now": NOW,
         **changes,
     }
-    return mint_token(KEY, **values)  # type: ignore[arg-type]
+    return mint_token(KEY, **values)  # type: ignore[arg-type]  # values of many types
 
 
 def sign(key: bytes = KEY, algorithm: str = "HS256", **changes: object) -> str:

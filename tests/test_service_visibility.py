@@ -26,7 +26,7 @@ def document(**changes: object) -> Document:
         "body": "",
         **changes,
     }
-    return Document(**values)  # type: ignore[arg-type]
+    return Document(**values)  # type: ignore[arg-type]  # values of many types
 
 
 def reasons(subject: Document, *others: Document) -> tuple[str, ...]:

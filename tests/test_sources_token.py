@@ -15,7 +15,7 @@ from ragwb.sources.token import TokenSource, expiry, token_from_file, token_sour
 
 
 def settings(**given: object) -> Settings:
-    return Settings(root=Path(), home=Path(), **given)  # type: ignore[arg-type]
+    return Settings(root=Path(), home=Path(), **given)  # type: ignore[arg-type]  # many types
 
 
 def get(source: TokenSource) -> str | None:

@@ -39,6 +39,12 @@ def test_score_by_slice_says_n_and_puts_the_lowest_first(scores):
     assert spec["title"] == "recall@5 by slice, 3 cases"
 
 
+def test_cases_without_a_tag_are_a_slice_of_their_own(tmp_path):
+    cases = [case(1, tags={"domain": "退款"}), case(2)]
+    rows = charts._slice_rows(score(run(tmp_path, service(), cases)), "recall@5")
+    assert "(none) (n=1)" in [row["slice"] for row in rows if row["field"] == "tags.domain"]
+
+
 def test_latency_by_stage_puts_the_slowest_first_and_says_its_percentiles():
     frame = pd.DataFrame({"stage": ["vector", "end to end"] * 2, "ms": [1.0, 20.0, 0.0, 30.0]})
     spec = charts.latency_by_stage(frame).to_dict()

@@ -1,6 +1,8 @@
 """Panels say the same as text and as HTML."""
 
-from ragwb.view.panel import Panel, definitions, fold, stack, table_panel, text_table
+import pandas as pd
+
+from ragwb.view.panel import Panel, definitions, fold, frame_rows, stack, table_panel, text_table
 
 ROWS = [{"名称": "退款政策", "n": 3}, {"名称": "<b>", "n": None}]
 
@@ -36,3 +38,12 @@ def test_what_folds_needs_no_script():
     assert fold("a", "b") == '<details class="rw-fold"><summary>a</summary>b</details>'
     assert 'open="open"' in fold("a", "b", is_open=True)
     assert "<dd>–</dd>" in definitions({"trace id": None})
+
+
+def test_a_row_has_none_where_a_value_is_unknown():
+    frame = pd.DataFrame({"name": ["a", None], "n": [1, 2], "value": [float("nan"), 0.5]})
+    frame["ids"] = [["x"], None]
+    assert frame_rows(frame) == [
+        {"name": "a", "n": 1, "value": None, "ids": ["x"]},
+        {"name": None, "n": 2, "value": 0.5, "ids": None},
+    ]

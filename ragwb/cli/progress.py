@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import typer
+
 OnProgress = Callable[[int, int], None]
 Clock = Callable[[], float]
 
@@ -47,6 +49,6 @@ def progress_lines(label: str, *, clock: Clock = time.monotonic) -> OnProgress:
         nonlocal last
         if clock() - last >= LINE_EVERY_S:
             last = clock()
-            print(f"{label}: {done}/{total}", file=sys.stderr, flush=True)  # noqa: T201
+            typer.echo(f"{label}: {done}/{total}", err=True)
 
     return tell

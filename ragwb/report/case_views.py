@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -29,8 +29,8 @@ def case_views(evaluation: Evaluation, case_ids: Sequence[str]) -> list[CaseView
     candidates = run.candidates()
     stages = pipeline_stages(candidates["stage"].unique())
     listed = _rows_by_case(candidates, case_ids)
-    chunks = {row["chunk_id"]: row for row in known_rows(run.chunks())}
-    figures = {row["case_id"]: row for row in known_rows(evaluation.scores.frame)}
+    chunks = {row["chunk_id"]: row for row in frame_rows(run.chunks())}
+    figures = {row["case_id"]: row for row in frame_rows(evaluation.scores.frame)}
     failed = evaluation.scores.failed_repeats(k)
     views = []
     for case_id in case_ids:
@@ -58,18 +58,9 @@ def pipeline_stages(seen: Iterable[str]) -> list[str]:
     return [*channels, *foreign, *(stage for stage in later if stage in found)]
 
 
-def known_rows(frame: pd.DataFrame) -> list[Row]:
-    """A frame's rows with None where a value is unknown."""
-    return [{name: _known(value) for name, value in row.items()} for row in frame_rows(frame)]
-
-
-def _known(value: Any) -> Any:
-    return None if pd.api.types.is_scalar(value) and pd.isna(value) else value
-
-
 def _rows_by_case(frame: pd.DataFrame, case_ids: Sequence[str]) -> dict[str, list[Row]]:
     rows: dict[str, list[Row]] = defaultdict(list)
-    for row in known_rows(frame[frame["case_id"].isin(case_ids)]):
+    for row in frame_rows(frame[frame["case_id"].isin(case_ids)]):
         rows[row["case_id"]].append(row)
     return rows
 

@@ -227,7 +227,7 @@ def record(summary: Mapping[str, object]) -> None:
     from IPython.display import publish_display_data
 
     data = {SUMMARY_MIME: json.loads(json.dumps(summary, allow_nan=False))}
-    publish_display_data(data)  # type: ignore[no-untyped-call]
+    publish_display_data(data)  # type: ignore[no-untyped-call]  # IPython leaves it unannotated
 
 
 def recorded_summary(notebook: NotebookNode) -> dict[str, Any] | None:

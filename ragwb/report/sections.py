@@ -327,7 +327,7 @@ def _slice(evaluation: Evaluation, field: str) -> Panel:
     for row in frame_rows(evaluation.scores.by(field)):
         metric, value = row["metric"], row["value"]
         if metric in names:
-            name = "(none)" if pd.isna(row["slice"]) else row["slice"]
+            name = "(none)" if row["slice"] is None else row["slice"]
             entry = rows.setdefault(name, {field: name, "n": row["n"], "order": value})
             entry[metric] = _figure(metric, value, counts=row["counts"])
             if metric == names[0]:

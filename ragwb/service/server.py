@@ -51,7 +51,7 @@ def serve(config: ServiceConfig, *, watch: Watch | None = None) -> None:
     # uvicorn raises a signal again after it has shut down: without these the process would die.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _ended)
-    _run(service, lambda: print(line, flush=True))  # noqa: T201
+    _run(service, lambda: print(line, flush=True))  # noqa: T201 - the ready line
     if service.fault is not None:
         raise service.fault
 

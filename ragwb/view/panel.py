@@ -53,8 +53,9 @@ def stack(parts: Mapping[str, Panel]) -> Panel:
 
 
 def frame_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """A frame's rows as dicts by column name."""
-    return cast("list[dict[str, Any]]", frame.to_dict("records"))
+    """A frame's rows as dicts by column name, with None where a value is unknown."""
+    known = frame.astype(object).where(frame.notna(), None)
+    return cast("list[dict[str, Any]]", known.to_dict("records"))
 
 
 def text_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> str:
