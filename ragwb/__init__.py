@@ -7,6 +7,7 @@ The flow, in a notebook:
     run = rw.load_run("latest")                    # a saved run: every case, every stage's ranks
     scores = rw.score(run, k=[1, 3, 5])            # .frame · .summary() · .by("tags.domain")
     evaluation = rw.evaluate(run, limits={"min_recall": 0.8})
+    bad = rw.triage(run, k=5)                      # .frame · .stages() · .case("refund-time")
     rw.charts.score_by_k(scores)
     rw.record(evaluation.to_dict())                # what a headless run hands to its caller
 
@@ -23,33 +24,53 @@ __version__ = "0.1.0"
 # Names are loaded when they are first used: `import ragwb` costs no more than this file.
 _HOMES = {
     "RagwbError": "ragwb.errors",
+    "answer_sections": "ragwb.report",
+    "browse": "ragwb.view.browser",
     "charts": "ragwb.view",
     "evaluate": "ragwb.report.evaluation",
+    "evaluate_answers": "ragwb.report.answer_evaluation",
+    "judge_sections": "ragwb.report",
+    "label_sheet": "ragwb.view.labelling",
     "latencies": "ragwb.measure.cost",
     "load_dataset": "ragwb.golden.dataset",
     "load_run": "ragwb.runs.store",
     "load_settings": "ragwb.settings",
     "record": "ragwb.report.notebook",
+    "review_judge": "ragwb.report.judging",
+    "run_answers": "ragwb.runs.runner",
     "run_retrieval": "ragwb.runs.runner",
     "score": "ragwb.runs.scoring",
     "sections": "ragwb.report",
     "setup": "ragwb.view.theme",
+    "triage": "ragwb",
+    "triage_sections": "ragwb.report",
 }
-_MODULES = frozenset({"charts", "sections"})
+_MODULES = frozenset(
+    {"answer_sections", "charts", "judge_sections", "sections", "triage", "triage_sections"}
+)
 
 __all__ = [
     "RagwbError",
+    "answer_sections",
+    "browse",
     "charts",
     "evaluate",
+    "evaluate_answers",
+    "judge_sections",
+    "label_sheet",
     "latencies",
     "load_dataset",
     "load_run",
     "load_settings",
     "record",
+    "review_judge",
+    "run_answers",
     "run_retrieval",
     "score",
     "sections",
     "setup",
+    "triage",
+    "triage_sections",
 ]
 
 

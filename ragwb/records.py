@@ -21,6 +21,15 @@ CHANNEL_STAGES = ("vector", "keyword")
 STAGES = (*CHANNEL_STAGES, "fused", "reranked", "results", "context")
 
 FilterReason = Literal["ACL", "TENANT", "STATUS", "EFFECTIVE_TIME", "VERSION", "THRESHOLD"]
+Mode = Literal["answer", "refuse", "clarify"]
+RefusalReason = Literal[
+    "NO_EVIDENCE",
+    "NOT_PERMITTED",
+    "OUT_OF_SCOPE",
+    "VERSION_MISSING",
+    "EVIDENCE_CONFLICT",
+    "CONDITION_MISSING",
+]
 ChunkState = Literal["published", "unpublished", "retired", "missing"]
 MAX_TOP_K = 100
 
@@ -115,6 +124,36 @@ class Retrieval(Record):
     def observed(self) -> tuple[str, ...]:
         """Names of the fields that the service gave, in the protocol's order."""
         return tuple(name for name in type(self).model_fields if getattr(self, name) is not None)
+
+
+class Citation(Record):
+    """What an answer cites: a chunk, and the words of the answer that rest on it where known."""
+
+    chunk_id: str = Field(min_length=1)
+    claim: str | None = None
+
+
+class Answer(Record):
+    """What was made of the evidence.
+
+    Attributes:
+        text: as a person reads it; may be empty.
+        citations: in the order of the text; None when the service does not tell them.
+        refusal_reason: why it does not answer, a code of few (see `RefusalReason`), or its own.
+        actions: names of what it says was done, such as a refund; None when not told.
+    """
+
+    mode: Mode
+    text: str
+    citations: list[Citation] | None = None
+    refusal_reason: str | None = None
+    actions: list[str] | None = None
+
+
+class Answered(Retrieval):
+    """The reply to a question that was to be answered: all of a retrieval, and the answer."""
+
+    answer: Answer
 
 
 class Chunk(Record):

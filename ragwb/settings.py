@@ -13,7 +13,7 @@ from ragwb.errors import UsageError
 
 DEFAULT_BASE_URL = "http://127.0.0.1:8080"
 EVAL_PATH = "/internal/eval/v1"
-KNOWN_KEYS = frozenset({"home", "base_url", "token_file", "token_command", "source"})
+KNOWN_KEYS = frozenset({"author", "home", "base_url", "token_file", "token_command", "source"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class Settings:
         token_file: a file whose content is the bearer token.
         token_command: a command that prints the bearer token.
         source: `[tool.ragwb.source]`, how another service's endpoint is read.
+        author: who writes review notes; None for the system's user.
     """
 
     root: Path
@@ -36,6 +37,7 @@ class Settings:
     token_file: Path | None = None
     token_command: str | None = None
     source: Mapping[str, Any] = field(default_factory=dict)
+    author: str | None = None
 
     @property
     def runs_dir(self) -> Path:
@@ -84,6 +86,7 @@ def load_settings(
         token_file=token_file.expanduser().absolute() if token_file else configured_file,
         token_command=token_command or configured.get("token_command"),
         source=table.get("source", {}),
+        author=environ.get("RAGWB_AUTHOR") or table.get("author"),
     )
 
 

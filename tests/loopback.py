@@ -34,15 +34,20 @@ class FakeService:
         chunks: the text of each chunk; its id is "<document>-<n>".
         results: chunk ids by question.
         retrieve: replaces the reply to a question.
-        manifest, explain, chunk_call: False answers 404.
+        answers: the answer by question; None answers 404, a question without one gets a refusal.
+        manifest, chunk_call: None and False answer 404.
+        explain: True answers, False is a 404, a number that status.
+        states: what `/explain` says of a chunk beyond "published and visible", by id.
         tokens: accepted tokens; None accepts every call.
     """
 
     chunks: dict[str, str] = field(default_factory=dict)
     results: dict[str, list[str]] = field(default_factory=dict)
     retrieve: Callable[[dict[str, Any]], Reply] | None = None
+    answers: dict[str, dict[str, Any]] | None = None
     manifest: dict[str, Any] | None = field(default_factory=lambda: {"service": "fake 1"})
-    explain: bool = True
+    explain: bool | int = True
+    states: dict[str, dict[str, Any]] = field(default_factory=dict)
     chunk_call: bool = True
     tokens: set[str] | None = None
     asked: list[str] = field(default_factory=list)
@@ -62,9 +67,13 @@ class FakeService:
             return json_reply(self.manifest)
         if name == "/retrieve":
             return self._retrieve(data)
+        if name == "/answer" and self.answers is not None:
+            return self._answer(data, self.answers)
         if name == "/chunks" and self.chunk_call:
             return json_reply({"chunks": self._chunks(data), "nextCursor": None})
         if name == "/explain" and self.explain:
+            if self.explain is not True:
+                return json_reply({"title": "not for this token"}, self.explain)
             self.explained.append(data)
             return json_reply({"chunks": [self._explained(i) for i in data["chunkIds"]]})
         return json_reply({"title": "not found"}, 404)
@@ -106,6 +115,12 @@ class FakeService:
             }
         )
 
+    def _answer(self, data: dict[str, Any], answers: dict[str, dict[str, Any]]) -> Reply:
+        status, headers, body = self._retrieve(data)
+        refusal = {"mode": "refuse", "text": "无", "citations": [], "refusalReason": "NO_EVIDENCE"}
+        said = {**json.loads(body), "answer": answers.get(data["question"], refusal)}
+        return status, headers, json.dumps(said).encode()
+
     def _chunks(self, data: dict[str, Any]) -> list[dict[str, Any]]:
         wanted = data.get("chunkIds")
         if wanted is None:
@@ -137,6 +152,7 @@ class FakeService:
             "visible": known,
             "filteredBy": [],
             "ranks": {"vector": 17, "fused": None},
+            **self.states.get(chunk_id, {}),
         }
 
 

@@ -7,11 +7,14 @@ from golden_data import case_data, cut, evidence_data, make_dataset
 from passage_data import BODY, SENTENCES, any_of, kinds_of, passage, resolve
 
 from ragwb.errors import UsageError
+from ragwb.golden.case import Case
 from ragwb.golden.passages import (
     ResolvedCase,
+    ResolvedGroup,
     referenced_chunk_ids,
     referenced_documents,
     resolve_dataset,
+    suspects,
 )
 
 # Ids.
@@ -208,3 +211,25 @@ def test_a_resolved_case_survives_json() -> None:
     case = resolve(data, cut(BODY, SENTENCES))
 
     assert ResolvedCase.model_validate_json(case.model_dump_json()) == case
+
+
+@pytest.mark.parametrize(
+    ("groups", "expected", "found"),
+    [
+        ([("a",), ()], ["a", "x"], {1: ("x",)}),
+        ([(), ("a",), ()], ["x", "a", "y"], {0: ("x",), 2: ("y",)}),
+        ([(), ()], ["x"], {0: ("x",), 1: ("x",)}),
+        ([()], ["x", "y"], {0: ("x", "y")}),
+        ([()], [], {0: ()}),
+        ([("a",)], ["a", "x"], {}),
+    ],
+)
+def test_the_suspects_of_a_group_without_chunks(
+    groups: list[tuple[str, ...]], expected: list[str], found: dict[int, tuple[str, ...]]
+) -> None:
+    data = case_data(expected_chunk_ids=expected, mode="answer" if expected else "refuse")
+    resolved = ResolvedCase(
+        case=Case.model_validate(data),
+        groups=tuple(ResolvedGroup(index=i, chunk_ids=ids) for i, ids in enumerate(groups)),
+    )
+    assert suspects(resolved) == found

@@ -9,9 +9,10 @@ import ragwb
 
 PACKAGE = Path(ragwb.__file__).parent
 ORDER = [
-    ["errors", "settings", "html", "files"],
+    ["errors", "settings", "html", "files", "retry", "secrets"],
     ["records"],
     ["knowledge"],
+    ["chat"],
     ["golden"],
     ["sources"],
     ["measure"],
@@ -26,7 +27,10 @@ ORDER = [
     ["adapt"],
 ]
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
-SERVICE_MAY_USE = {"errors", "settings", "html", "files", "records", "knowledge"}
+SERVICE_MAY_USE = {
+    *("errors", "settings", "html", "files", "retry", "secrets"),
+    *("records", "knowledge", "chat"),
+}
 MAY_USE_SERVICE = {"sweep", "cli", "service"}
 
 MODULES = sorted(

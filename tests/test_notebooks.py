@@ -6,12 +6,13 @@ import re
 import nbformat
 import pytest
 from browser import opened
-from hostile import TEXTS, hostile_case
+from hostile import NAME, SCRIPT, TEXTS, hostile_case
 from run_data import case, run, service
+from view_data import CASES, STAGES, lossy_run, staged_service
 
 from ragwb.report.evaluation import evaluate
 from ragwb.report.files import write_report
-from ragwb.report.notebook import read_parameters
+from ragwb.report.notebook import read_parameters, run_notebook
 from ragwb.settings import shared_file
 
 NOTEBOOKS = sorted(shared_file("notebooks").glob("*.ipynb"))
@@ -25,7 +26,11 @@ def notebook(request):
 
 
 def test_there_are_notebooks():
-    assert [path.stem for path in NOTEBOOKS] == ["10_retrieval_run"]
+    assert [path.stem for path in NOTEBOOKS] == [
+        "10_retrieval_run",
+        "20_triage",
+        "60_judge_calibration",
+    ]
 
 
 def test_a_notebook_carries_no_outputs_and_keeps_its_limits(notebook):
@@ -104,3 +109,82 @@ def test_the_report_opens_with_the_verdict_and_never_scrolls_sideways(report):
         assert verdict.bounding_box()["y"] < 400
         assert page.locator("svg").count() == 3
         assert page.get_by_text("退款审核通过后多久到账？").first.is_visible()
+
+
+def triaged(source, folder, **parameters):
+    """The triage report of a run and what it recorded."""
+    html = folder / "triage.html"
+    given = {"run": str(source.path), **parameters}
+    notebook = shared_file("notebooks", "20_triage.ipynb")
+    return html, run_notebook(notebook, given, html, cwd=folder)
+
+
+@pytest.fixture(scope="module")
+def triage_report(tmp_path_factory):
+    """The triage report of a run that loses evidence at every stage, its texts hostile."""
+    folder = tmp_path_factory.mktemp("triage")
+    version = {"dataset_version": NAME}
+    cases = [{**given, "tags": {"kind": SCRIPT}, **version} for given in CASES]
+    cases += [hostile_case(n, text, expected_chunk_ids=["doc-38"]) for n, text in enumerate(TEXTS)]
+    fake = staged_service({**STAGES, **dict.fromkeys(TEXTS, STAGES["recall"])})
+    fake.chunks["doc-2"] = TEXTS[1] + TEXTS[2]
+    return triaged(run(folder, fake, cases, top_k=3), folder)
+
+
+@pytest.mark.slow
+def test_triage_records_what_the_command_says(triage_report):
+    _, recorded = triage_report
+    assert recorded["k"] == 3
+    assert recorded["n_cases"] == len(CASES) + len(TEXTS)
+    assert recorded["cases"][0]["case_id"] == "c5"
+    assert {*recorded["cases"][0]} == {"case_id", "stage", "reason", "group", "groups"}
+
+
+@pytest.mark.slow
+def test_the_triage_report_is_one_file_without_scripts(triage_report):
+    html = triage_report[0].read_text(encoding="utf-8")
+    assert "<script" not in html
+    assert "default-src 'none'" in html
+    linked = set(re.findall(r"https?://[^\s\"'<)]+", html))
+    assert {url for url in linked if "w3.org" not in url} <= {"http://service.example"}
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_the_triage_report_reads_in_a_browser_and_hostile_text_does_nothing(triage_report):
+    url = triage_report[0].as_uri()
+    with opened(url, width=1280) as page:
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        assert page.evaluate("window.owned") is None
+        assert page.asked == [url]
+        assert page.title() == "Triage"
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+        assert page.locator("img, iframe, object, embed, form, link").count() == 0
+        assert page.locator("details.rw-case").count() == 7 + len(TEXTS)
+        # Three charts, and a journey a case.
+        assert page.locator("svg.marks").count() == 3 + 7 + len(TEXTS)
+        verdict = page.locator(".rw-verdict")
+        assert verdict.inner_text().startswith(f"{7 + len(TEXTS)} of {9 + len(TEXTS)} cases fail")
+        assert verdict.bounding_box()["y"] < 400
+
+
+@pytest.mark.slow
+def test_triage_of_repeats_at_another_k_lists_what_has_no_section(tmp_path):
+    source = lossy_run(tmp_path, repeats=2)
+    html, recorded = triaged(source, tmp_path, k=2, case_limit=1, by="risk")
+    text = html.read_text(encoding="utf-8")
+    assert recorded["k"] == 2
+    assert "2 of 2 repeats failed" in text
+    assert "6 more cases without a section of their own" in text
+    assert text.count('class="rw-fold rw-case"') == 1
+
+
+@pytest.mark.slow
+def test_triage_without_traces_says_what_is_not_observed(tmp_path):
+    given = {"tags": {"kind": "a"}}
+    cases = [case(1, expected_chunk_ids=["doc-30"], **given), case(2, **given)]
+    stages = {"q1": {"results": ["doc-1"]}, "q2": {"results": ["doc-2"]}}
+    source = run(tmp_path, staged_service(stages), cases)
+    html, recorded = triaged(source, tmp_path)
+    assert [one["reason"] for one in recorded["cases"]] == ["NOT_OBSERVED"]
+    assert "1 of which the trace does not tell where" in html.read_text(encoding="utf-8")

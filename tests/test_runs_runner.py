@@ -438,6 +438,15 @@ def test_lost_evidence_is_explained_before_sealing(tmp_path: Path) -> None:
     assert run.explanations()[0].explanation.ranks == {"vector": 17, "fused": None}
 
 
+def test_of_a_passage_that_nobody_shows_the_expected_id_is_explained(tmp_path: Path) -> None:
+    hidden = {"document_id": "hidden", "quote": "别处的话"}
+    fake = service()
+    cases = [case(1, expected_chunk_ids=["hidden-1"], evidence=[{"any_of": [hidden]}]), case(2)]
+    run = run_data.run(tmp_path, fake, cases)
+    assert run.golden()[0].groups[0].chunk_ids == ()
+    assert [body["chunkIds"] for body in fake.explained] == [["hidden-1"]]
+
+
 def test_a_service_without_explain_leaves_no_file(tmp_path: Path) -> None:
     run = run_data.run(tmp_path, service(explain=False), [case(6)])
     assert run.explanations() == []

@@ -96,6 +96,8 @@ def test_manifest_says_what_is_locked(pipeline: Pipeline) -> None:
         "method": "rrf",
         "k": pipeline.config.rrf_k,
         "weights": {"vector": 1.0, "keyword": pipeline.config.keyword_weight},
+        "rerank": {"method": "unit", "weight": pipeline.config.rerank_weight},
+        "deduplicate": "off",
     }
     assert body["identity"] == {
         "subject": "local",
@@ -256,8 +258,11 @@ def test_while_the_index_is_built_calls_are_503(pipeline: Pipeline) -> None:
     assert send(None, "GET", "/openapi.json", config_of=pipeline).status_code == 200
 
 
-def test_answer_and_history_are_501(pipeline: Pipeline) -> None:
-    assert_problem(post(pipeline, "/answer", QUESTION), 501)
+def test_without_an_answerer_answer_is_501(pipeline: Pipeline) -> None:
+    assert "ask /retrieve" in assert_problem(post(pipeline, "/answer", QUESTION), 501)["detail"]
+
+
+def test_history_is_501(pipeline: Pipeline) -> None:
     headers = bearer([SCOPE_EVAL, SCOPE_HISTORY])
     asked = {**QUESTION, "period": "2025-Q3"}
     reply = post(pipeline, "/history/retrieve", asked, key=KEY, headers=headers)

@@ -110,3 +110,39 @@ def test_an_absent_file_is_named(tmp_path: Path) -> None:
 )
 def test_loopback_is_told_from_the_rest(host: str, loopback: bool) -> None:
     assert is_loopback(host) is loopback
+
+
+def test_the_chat_answerer_needs_an_address_and_a_model(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="needs chat_url and chat_model"):
+        make_config({"answerer": "chat", "chat_url": "http://x"}, home=tmp_path)
+    config = make_config(
+        {"answerer": "chat", "chat_url": "http://x/v1", "chat_model": "m", "chat_temperature": 0.5},
+        home=tmp_path,
+    )
+    assert config.chat.address == "http://x/v1/chat/completions"
+    assert (config.chat.model, config.chat.temperature) == ("m", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"answerer": "oracle"}, "answerer is 'oracle': one of extractive, chat, off"),
+        ({"answer_sentences": 0}, "answer_sentences is 0"),
+        ({"answer_threshold": "high"}, "answer_threshold is 'high'"),
+        (
+            {"answerer": "chat", "chat_url": "http://x", "chat_model": "m", "chat_temperature": 9},
+            "temperature 9",
+        ),
+    ],
+)
+def test_an_answerer_that_cannot_be_is_said(
+    tmp_path: Path, table: dict[str, object], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        make_config(table, home=tmp_path)
+
+
+def test_the_prompt_file_is_relative_to_the_configuration(tmp_path: Path) -> None:
+    path = tmp_path / "service.toml"
+    path.write_text('[service]\nchat_prompt = "mine.toml"\n')
+    assert load_config(path, home=tmp_path).chat_prompt == tmp_path / "mine.toml"

@@ -57,3 +57,11 @@ def test_shared_files_are_found_and_a_missing_one_is_said():
     assert shared_file("notebooks", "10_retrieval_run.ipynb").is_file()
     with pytest.raises(UsageError, match="install ragwb again"):
         shared_file("notebooks", "nothing.ipynb")
+
+
+def test_the_author_of_notes_is_the_environment_before_the_file(tmp_path):
+    (tmp_path / "ragwb.toml").write_text('author = "王芳"\n', encoding="utf-8")
+    assert load_settings(start=tmp_path, environ={}).author == "王芳"
+    assert load_settings(start=tmp_path, environ={"RAGWB_AUTHOR": "李雷"}).author == "李雷"
+    (tmp_path / "ragwb.toml").write_text("", encoding="utf-8")
+    assert load_settings(start=tmp_path, environ={}).author is None

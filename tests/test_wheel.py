@@ -30,6 +30,7 @@ def test_the_wheel_carries_notebooks_templates_and_data(wheel):
         "ragwb/_share/notebooks/10_retrieval_run.ipynb",
         "ragwb/_share/datasets/retrieval/golden-set-v1.jsonl",
         "ragwb/_share/datasets/knowledge/refund-policy@2025.3.md",
+        "ragwb/_share/datasets/drills/core.toml",
         "ragwb/report/templates/ragwb/index.html.j2",
         "ragwb/report/templates/ragwb/report.css",
         "ragwb/view/style.css",

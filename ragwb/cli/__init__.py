@@ -13,12 +13,18 @@ from collections.abc import Sequence
 
 import typer
 
+from ragwb.cli.answer_eval import answer_app
 from ragwb.cli.demo import demo_app
+from ragwb.cli.drill import drill_app
 from ragwb.cli.evaluate import evaluate_app
+from ragwb.cli.export import export_app
 from ragwb.cli.golden import golden_app
+from ragwb.cli.judge import judge_app
 from ragwb.cli.notebooks import join_parameters, notebooks_app
+from ragwb.cli.rules import rules_app
 from ragwb.cli.runs import runs_app
 from ragwb.cli.service import service_app
+from ragwb.cli.triage import triage_app
 from ragwb.errors import DataError, RagwbError
 from ragwb.html import plain
 
@@ -36,9 +42,20 @@ app = typer.Typer(
     # Plain help: drawing boxes would load more than everything else that `--help` needs.
     rich_markup_mode=None,
 )
-for commands in (demo_app, evaluate_app, notebooks_app, service_app):
+for commands in (
+    demo_app,
+    drill_app,
+    evaluate_app,
+    answer_app,
+    triage_app,
+    notebooks_app,
+    service_app,
+    export_app,
+):
     app.add_typer(commands)
 app.add_typer(golden_app, name="golden", help="Check golden sets and resolve their evidence.")
+app.add_typer(judge_app, name="judge", help="Ask a model as judge, and hold it against people.")
+app.add_typer(rules_app, name="rules", help="Check the hard rules of answers.")
 app.add_typer(runs_app, name="runs", help="List, open, export and compare saved runs.")
 
 

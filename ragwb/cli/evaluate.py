@@ -7,6 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragwb.cli.eval_options import (
+    BaseUrl,
+    Concurrency,
+    Identities,
+    IndexPath,
+    Ks,
+    MaxDuplicateRate,
+    MaxP95Ms,
+    MinHitRate,
+    MinMrr,
+    MinNdcg,
+    MinRecall,
+    Report,
+    Resume,
+    TokenCommand,
+    TokenFile,
+    finish,
+)
 from ragwb.cli.options import (
     Format,
     OutputFormat,
@@ -21,50 +39,30 @@ if TYPE_CHECKING:
 
 evaluate_app = typer.Typer()
 
-Limit = float | None
-
 
 @evaluate_app.command("retrieval-eval", short_help="Ask a service a golden set; verdict, report.")
 def retrieval_eval(
     dataset: Annotated[Path, typer.Option(help="The golden set, JSON Lines.")],
-    base_url: Annotated[
-        str | None,
-        typer.Option(help="The service; default RAGWB_BASE_URL or the project's setting."),
-    ] = None,
+    base_url: BaseUrl = None,
     top_k: Annotated[int, typer.Option(help="How many results to ask for, 1 to 100.")] = 5,
-    k: Annotated[
-        str | None, typer.Option("--k", help="Positions to score at, such as 1,3,5.")
-    ] = None,
+    k: Ks = None,
     repeats: Annotated[
         int, typer.Option(help="Passes over the golden set, fixed before the run.")
     ] = 1,
-    concurrency: Annotated[int, typer.Option(help="Questions under way at once.")] = 4,
+    concurrency: Concurrency = 4,
     timeout: Annotated[float, typer.Option(help="Seconds for one call, whole.")] = 30.0,
-    resume: Annotated[str | None, typer.Option(help="An unfinished run to go on with.")] = None,
-    min_recall: Annotated[Limit, typer.Option(help="Fail below this recall at top K.")] = None,
-    min_hit_rate: Annotated[Limit, typer.Option(help="Fail below this hit rate at top K.")] = None,
-    min_mrr: Annotated[Limit, typer.Option(help="Fail below this MRR at top K.")] = None,
-    min_ndcg: Annotated[Limit, typer.Option(help="Fail below this nDCG at top K.")] = None,
-    max_duplicate_rate: Annotated[
-        Limit, typer.Option(help="Fail above this share of repeated ids.")
-    ] = None,
-    max_p95_ms: Annotated[Limit, typer.Option(help="Fail above this 95th percentile, ms.")] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write REPORT.json, REPORT.md and REPORT.html.")
-    ] = None,
-    token_file: Annotated[Path | None, typer.Option(help="A file that holds the token.")] = None,
-    token_command: Annotated[
-        str | None, typer.Option(help="A command that prints the token.")
-    ] = None,
-    identity: Annotated[
-        list[str] | None, typer.Option(help="LABEL=TOKEN_FILE for cases with that access label.")
-    ] = None,
-    index: Annotated[
-        Path | None,
-        typer.Option(
-            help="Documents or index to resolve passages with, when the service has no /chunks."
-        ),
-    ] = None,
+    resume: Resume = None,
+    min_recall: MinRecall = None,
+    min_hit_rate: MinHitRate = None,
+    min_mrr: MinMrr = None,
+    min_ndcg: MinNdcg = None,
+    max_duplicate_rate: MaxDuplicateRate = None,
+    max_p95_ms: MaxP95Ms = None,
+    report: Report = None,
+    token_file: TokenFile = None,
+    token_command: TokenCommand = None,
+    identity: Identities = None,
+    index: IndexPath = None,
     output: OutputFormat = Format.table,
 ) -> None:
     """Ask a service every question, keep every stage's ranks, score them and give a verdict."""
@@ -83,7 +81,7 @@ def retrieval_eval(
     from ragwb.decide.thresholds import check_thresholds
     from ragwb.golden.dataset import load_dataset
     from ragwb.report.evaluation import evaluate
-    from ragwb.report.files import check_report_path
+    from ragwb.report.files import check_report_path, write_report
     from ragwb.runs.runner import run_retrieval
     from ragwb.settings import load_settings
 
@@ -105,50 +103,26 @@ def retrieval_eval(
             chunks=None if index is None else load_chunks(index),
             on_progress=on_progress,
         )
-    finish(evaluate(run, k=ks, limits=limits), report, output)
+    evaluation = evaluate(run, k=ks, limits=limits)
+    finish(
+        evaluation,
+        output,
+        table=lambda: _table(evaluation),
+        figures=evaluation.metrics,
+        report=report,
+        write=lambda base: write_report(evaluation, base),
+    )
 
 
-def finish(evaluation: Evaluation, report: Path | None, output: OutputFormat) -> None:
-    """Print an evaluation, write its report, and leave with the verdict's exit code."""
-    from ragwb.decide.thresholds import EXIT_CODES
-
-    if output == Format.table:
-        _print_evaluation(evaluation)
-    else:
-        print_evaluation_data(evaluation, output)
-    if report is not None:
-        from ragwb.report.files import write_report
-
-        typer.echo("writing the report", err=True)
-        files = write_report(evaluation, report)
-        typer.echo(f"report: {files.html} (and .json, .md)", err=True)
-    typer.echo(f"run: {evaluation.run.manifest.run_id}", err=True)
-    raise typer.Exit(EXIT_CODES[evaluation.verdict])
-
-
-def _print_evaluation(evaluation: Evaluation) -> None:
+def _table(evaluation: Evaluation) -> str:
     from ragwb.report import sections
     from ragwb.view.panel import text_table
 
-    typer.echo(evaluation.headline().text)
-    for panel in (sections.figures(evaluation), sections.cost(evaluation)):
-        typer.echo(f"\n{panel.text}")
-    failed = sections.failed_rows(evaluation)
-    if failed:
-        typer.echo("\nfailed cases")
-        typer.echo(text_table(failed, sections.FAILED_COLUMNS))
-    typer.echo(f"\n{sections.left_out(evaluation).text}")
-
-
-def print_evaluation_data(evaluation: Evaluation, output: OutputFormat) -> None:
-    """The report as JSON, or its figures as CSV."""
-    report = evaluation.to_dict()
-    if output == Format.json:
-        print_json(report)
-        return
-    print_rows(
-        [{"metric": name, "value": value} for name, value in report["metrics"].items()], output
-    )
+    panels = [evaluation.headline(), sections.figures(evaluation), sections.cost(evaluation)]
+    parts = [panel.text for panel in panels]
+    if failed := sections.failed_rows(evaluation):
+        parts.append("failed cases\n" + text_table(failed, sections.FAILED_COLUMNS))
+    return "\n\n".join([*parts, sections.left_out(evaluation).text])
 
 
 @evaluate_app.command(short_help="Score a saved run: Ks, slices, trec_eval.")
@@ -156,9 +130,7 @@ def score(
     run: Annotated[
         str, typer.Argument(help="Run id, unique prefix, path, baseline name or latest.")
     ],
-    k: Annotated[
-        str | None, typer.Option("--k", help="Positions to score at, such as 1,3,5.")
-    ] = None,
+    k: Ks = None,
     by: Annotated[str | None, typer.Option(help="Slice by tags.NAME, risk, set or tier.")] = None,
     compat: Annotated[
         str | None, typer.Option(help="`trec`: trec_eval's figures on the same lists.")

@@ -64,15 +64,10 @@ def index_command(
     overlap: Overlap = None,
 ) -> None:
     """Build the index of a corpus, or bring it up to date; prints its folder."""
-    settings = _configure(
+    settings = configure(
         config,
-        corpus=corpus,
-        index_dir=index,
-        embedder=embedder,
-        embedding_model=embedding_model,
-        embedding_url=embedding_url,
-        embedding_key_env=embedding_key_env,
-        chunking={"strategy": strategy, "size": size, "overlap": overlap},
+        **_index_flags(corpus, index, embedder, strategy, size, overlap),
+        **_embedding_flags(embedding_model, embedding_url, embedding_key_env),
     )
     from ragwb.service.build import build_index
     from ragwb.service.embedding import load_embedder
@@ -108,9 +103,29 @@ def serve(
     threshold: Annotated[
         float | None, typer.Option(help="Lowest cosine that the vector channel keeps.")
     ] = None,
+    deduplicate: Annotated[
+        str | None, typer.Option(help="Before the cut at K: off (default), id or text.")
+    ] = None,
     context_budget: Annotated[
         int | None, typer.Option(help="Most tokens of the context, titles included.")
     ] = None,
+    answerer: Annotated[
+        str | None, typer.Option(help="extractive (default, quotes), chat (asks a model) or off.")
+    ] = None,
+    answer_threshold: Annotated[
+        float | None, typer.Option(help="extractive: least likeness of evidence to answer on.")
+    ] = None,
+    chat_url: Annotated[
+        str | None, typer.Option(help="chat: base URL of /v1/chat/completions.")
+    ] = None,
+    chat_model: Annotated[str | None, typer.Option(help="chat: the model's name.")] = None,
+    chat_key_env: Annotated[
+        str | None, typer.Option(help="chat: environment variable that holds the key.")
+    ] = None,
+    prompt: Annotated[
+        Path | None, typer.Option(help="chat: prompt file; default the one with ragwb.")
+    ] = None,
+    temperature: Annotated[float | None, typer.Option(help="chat: 0 (default) to 2.")] = None,
     rewrite: Annotated[
         str | None, typer.Option(help="module:function that rewrites a question.")
     ] = None,
@@ -120,17 +135,18 @@ def serve(
     key: Annotated[
         Path | None, typer.Option(help="File with the tokens' key; without: loopback only.")
     ] = None,
+    faults: Annotated[
+        Path | None, typer.Option(help="TOML file of faults to plant, for trying out triage.")
+    ] = None,
+    fault: Annotated[
+        list[str] | None, typer.Option(help="Only this fault of the file; repeat for several.")
+    ] = None,
 ) -> None:
     """Run the reference service; on stdout one line with its URL once its index is ready."""
-    settings = _configure(
+    settings = configure(
         config,
-        corpus=corpus,
-        index_dir=index,
-        embedder=embedder,
-        embedding_model=embedding_model,
-        embedding_url=embedding_url,
-        embedding_key_env=embedding_key_env,
-        chunking={"strategy": strategy, "size": size, "overlap": overlap},
+        **_index_flags(corpus, index, embedder, strategy, size, overlap),
+        **_embedding_flags(embedding_model, embedding_url, embedding_key_env),
         mode=mode.upper() if mode else None,
         candidate_k=candidate_k,
         vector_weight=vector_weight,
@@ -139,16 +155,25 @@ def serve(
         rerank=rerank,
         rerank_weight=rerank_weight,
         threshold=threshold,
+        deduplicate=deduplicate,
         context_budget_tokens=context_budget,
+        answerer=answerer,
+        answer_threshold=answer_threshold,
+        chat_url=chat_url,
+        chat_model=chat_model,
+        chat_key_env=chat_key_env,
+        chat_prompt=prompt,
+        chat_temperature=temperature,
         rewrite=rewrite,
         timezone=timezone,
         host=host,
         port=port,
         key_file=key,
     )
+    from ragwb.cli.faults import load_plan
     from ragwb.service import server
 
-    server.serve(settings, watch=_watch_build)
+    server.serve(settings, watch=_watch_build, plan=load_plan(faults, fault or []))
 
 
 @service_app.command(short_help="Print a short-lived token for the service.")
@@ -196,7 +221,29 @@ def _watch_build() -> Iterator[Progress]:
         yield lambda _stage, done, total: on_progress(done, total)
 
 
-def _configure(file: Path | None, **flags: Any) -> ServiceConfig:
+def _index_flags(
+    corpus: Path | None,
+    index: Path | None,
+    embedder: str | None,
+    strategy: str | None,
+    size: int | None,
+    overlap: int | None,
+) -> dict[str, Any]:
+    chunking = {"strategy": strategy, "size": size, "overlap": overlap}
+    return {"corpus": corpus, "index_dir": index, "embedder": embedder, "chunking": chunking}
+
+
+def _embedding_flags(model: str | None, url: str | None, key_env: str | None) -> dict[str, Any]:
+    return {"embedding_model": model, "embedding_url": url, "embedding_key_env": key_env}
+
+
+def configure(file: Path | None, **flags: Any) -> ServiceConfig:
+    """The service's configuration from a file and flags, on a machine that can run it.
+
+    Raises:
+        MissingExtraError: the service's packages are not installed.
+        UsageError: the file or a value is wrong.
+    """
     need_service_extra()
     # Before numpy and the models are loaded: their threads spin when a neighbour holds a core.
     os.environ.setdefault("OMP_NUM_THREADS", "1")

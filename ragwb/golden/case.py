@@ -26,17 +26,9 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from ragwb.knowledge.chunk_id import normalise
+from ragwb.records import Mode, RefusalReason
 
-Mode = Literal["answer", "refuse", "clarify"]
 Tier = Literal["shadow", "blocking", "diagnostic", "retired"]
-RefusalReason = Literal[
-    "NO_EVIDENCE",
-    "NOT_PERMITTED",
-    "OUT_OF_SCOPE",
-    "VERSION_MISSING",
-    "EVIDENCE_CONFLICT",
-    "CONDITION_MISSING",
-]
 
 _CAMEL_HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 # doc-id, doc-id@version, then #L18 or #L18-L31

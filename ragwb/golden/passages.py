@@ -144,6 +144,21 @@ def _quoting(case: Case, bare: Iterable[tuple[Chunk, NormalisedText]]) -> Iterat
                 yield chunk.chunk_id
 
 
+def suspects(resolved: ResolvedCase) -> dict[int, tuple[str, ...]]:
+    """Expected ids that may be the chunks of a group without any, by the group's index.
+
+    A passage that a service does not show has no chunks; the ids that the case expects and no group
+    holds are what to ask about it. Where there are as many as such groups, each has its own. Under
+    another chunking than the one that the set names they say nothing.
+    """
+    empty = [group.index for group in resolved.groups if not group.chunk_ids]
+    held = {chunk_id for group in resolved.groups for chunk_id in group.chunk_ids}
+    left = tuple(i for i in resolved.case.expected_chunk_ids if i not in held)
+    if len(left) == len(empty):
+        return {index: (chunk_id,) for index, chunk_id in zip(empty, left, strict=True)}
+    return dict.fromkeys(empty, left)
+
+
 def referenced_documents(dataset: Dataset) -> list[tuple[str, str | None]]:
     """(document_id, document_version) of all passages of cases that are asked, distinct, sorted."""
     named = {

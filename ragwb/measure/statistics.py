@@ -99,6 +99,42 @@ def bootstrap_means(
     ]
 
 
+def bootstrap_ratio(
+    numerators: npt.ArrayLike,
+    denominators: npt.ArrayLike,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Interval | None:
+    """95 % percentile interval of a ratio of two sums over the same cases.
+
+    Resamples without a denominator are left out, for their ratio is undefined.
+
+    Args:
+        numerators: shape (cases,).
+        denominators: shape (cases,); 0 or more.
+        resamples: number of resamples.
+        seed: of the generator.
+
+    Returns:
+        None when every denominator is 0.
+
+    Raises:
+        MetricError: a value is null.
+    """
+    table = np.column_stack([np.asarray(numerators, float), np.asarray(denominators, float)])
+    if np.isnan(table).any():
+        raise MetricError("bootstrap: a value is null; leave such cases out and count them")
+    if not table[:, 1].any():
+        return None
+    means = _resampled_means(table, resamples, np.random.default_rng(seed))
+    means = means[means[:, 1] > 0]
+    low, high = np.percentile(
+        means[:, 0] / means[:, 1], [50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)]
+    )
+    return Interval(float(low), float(high), "bootstrap", resamples, seed)
+
+
 def paired_bootstrap(
     baseline: npt.ArrayLike,
     candidate: npt.ArrayLike,

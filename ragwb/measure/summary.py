@@ -14,6 +14,14 @@ import pandas as pd
 from ragwb import html
 from ragwb.errors import MetricError, UsageError
 from ragwb.measure.metric import HEADLINE, Metric
+from ragwb.measure.shown import (
+    interval_words,
+    json_number,
+    json_value,
+    text_rows,
+    value_words,
+    weighted_mean,
+)
 from ragwb.measure.statistics import RESAMPLES, SEED, Interval, bootstrap_means, wilson
 
 SMALL_N = 100
@@ -192,22 +200,18 @@ class Scores:
             "n_excluded": self.n_excluded,
             "n_errors": self.n_errors,
             "metrics": {
-                name: _number(value)
+                name: json_number(value)
                 for name, value in zip(summary["metric"], summary["value"], strict=True)
             },
             "cases": [
-                {name: _known(row[name]) for name in ("case_id", "status", "reason")}
-                | {str(metric): _number(row[metric.column]) for metric in metrics}
+                {name: json_value(row[name]) for name in ("case_id", "status", "reason")}
+                | {str(metric): json_number(row[metric.column]) for metric in metrics}
                 for row in self.frame.to_dict("records")
             ],
         }
 
     def __repr__(self) -> str:
-        rows = [[str(row[name] or "–") for name in _SHOWN] for row in self._shown()]
-        table = [list(_SHOWN), *rows]
-        widths = [max(len(row[i]) for row in table) for i in range(len(_SHOWN))]
-        lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in table]
-        return "\n".join([self._title(), *(line.rstrip() for line in lines), INTERVALS])
+        return "\n".join([self._title(), *text_rows(self._shown(), _SHOWN), INTERVALS])
 
     def _repr_html_(self) -> str:
         caption = f"{self._title()}. {INTERVALS}"
@@ -224,9 +228,9 @@ class Scores:
         return [
             {
                 "metric": row["metric"],
-                "value": _words(row["value"], row["counts"]),
-                "95 % interval": _range(row["low"], row["high"]),
-                "weighted": _words(row["weighted"], None),
+                "value": value_words(row["value"], row["counts"]),
+                "95 % interval": interval_words(row["low"], row["high"]),
+                "weighted": value_words(row["weighted"], None),
                 "n": f"{row['n']}",
             }
             for row in self.summary().to_dict("records")
@@ -265,7 +269,7 @@ class Scores:
             yield {
                 "metric": str(metric),
                 **_mean_row(metric, column[known], interval),
-                "weighted": _weighted(column[known], weights[known]),
+                "weighted": weighted_mean(column[known], weights[known]),
                 # A figure that is undefined for a scored case leaves it out of this mean alone.
                 "n_excluded": n_excluded + int((~known).sum()),
                 "n_errors": n_errors,
@@ -302,30 +306,6 @@ def _bootstrapped(columns: Sequence[npt.NDArray[np.float64]]) -> list[Interval |
     return intervals
 
 
-def _weighted(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> float:
-    if not len(values) or np.all(weights == 1):
-        return float("nan")
-    return float(np.average(values, weights=weights))
-
-
 def _has_figures(cases: pd.DataFrame) -> pd.Series[bool]:
     tier = cases["reason"].fillna("").str.startswith("tier ") & (cases["n_repeats"] > 0)
     return (cases["status"] == "scored") | tier
-
-
-def _known(value: Any) -> Any:
-    return None if pd.isna(value) else value
-
-
-def _number(value: Any) -> float | None:
-    return None if pd.isna(value) else float(value)
-
-
-def _words(value: float, counts: str | None) -> str | None:
-    if pd.isna(value):
-        return None
-    return f"{value:.4f}" + (f" ({counts})" if counts else "")
-
-
-def _range(low: float, high: float) -> str | None:
-    return None if pd.isna(low) else f"{low:.4f} to {high:.4f}"

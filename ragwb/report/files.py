@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragwb.errors import UsageError
+from ragwb.report.answer_markdown import answers_to_markdown
 from ragwb.report.markdown import to_markdown
 from ragwb.report.notebook import run_notebook, write_atomically
 from ragwb.settings import shared_file
 
 if TYPE_CHECKING:
+    from ragwb.report.answer_evaluation import AnswerEvaluation
     from ragwb.report.evaluation import Evaluation
 
 RETRIEVAL_NOTEBOOK = "10_retrieval_run.ipynb"
+ANSWER_NOTEBOOK = "30_answers.ipynb"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +58,49 @@ def write_report(evaluation: Evaluation, base: Path) -> ReportFiles:
         UsageError: a file cannot be written.
         ReportError: the notebook failed; the other two files are there by then.
     """
-    files = ReportFiles(*(base.with_name(base.name + end) for end in (".json", ".md", ".html")))
-    text = json.dumps(evaluation.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
-    write_atomically(files.json, text + "\n")
-    write_atomically(files.markdown, to_markdown(evaluation))
     parameters = {
         "run": str(evaluation.run.path),
         "k": list(evaluation.scores.ks),
         "limits": {threshold.name: threshold.limit for threshold in evaluation.thresholds},
     }
-    notebook = shared_file("notebooks", RETRIEVAL_NOTEBOOK)
-    run_notebook(notebook, parameters, files.html, cwd=Path.cwd())
+    markdown = to_markdown(evaluation)
+    return _write(evaluation.to_dict(), markdown, RETRIEVAL_NOTEBOOK, parameters, base)
+
+
+def write_answer_report(
+    evaluation: AnswerEvaluation, base: Path, files: Mapping[str, Any]
+) -> ReportFiles:
+    """Write `<base>.json`, `.md` and `.html` of evaluated answers, each replaced in one step.
+
+    Args:
+        evaluation: an evaluated run.
+        base: the path without an ending; parents are made.
+        files: what else it was evaluated with, by the notebook's parameters: rules, verdicts,
+            rubrics; absolute paths.
+    Raises:
+        UsageError: a file cannot be written.
+        ReportError: the notebook failed; the other two files are there by then.
+    """
+    parameters = {
+        "run": str(evaluation.run.path),
+        "k": list(evaluation.retrieval.scores.ks),
+        "limits": {threshold.name: threshold.limit for threshold in evaluation.thresholds},
+        **files,
+    }
+    markdown = answers_to_markdown(evaluation)
+    return _write(evaluation.to_dict(), markdown, ANSWER_NOTEBOOK, parameters, base)
+
+
+def _write(
+    report: Mapping[str, Any],
+    markdown: str,
+    notebook: str,
+    parameters: Mapping[str, Any],
+    base: Path,
+) -> ReportFiles:
+    files = ReportFiles(*(base.with_name(base.name + end) for end in (".json", ".md", ".html")))
+    text = json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False)
+    write_atomically(files.json, text + "\n")
+    write_atomically(files.markdown, markdown)
+    run_notebook(shared_file("notebooks", notebook), parameters, files.html, cwd=Path.cwd())
     return files

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 SUMMARY_MIME = "application/vnd.ragwb.summary+json"
+# The parameter by which a notebook shows widgets; a report is read without a kernel.
+INTERACTIVE = "interactive"
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "str": (str,),
     "int": (int,),
@@ -115,7 +117,7 @@ def run_notebook(
 
     Args:
         path: the notebook; it is not changed.
-        parameters: JSON values by name.
+        parameters: JSON values by name; `interactive`, where there is one, is False if not given.
         html_path: the report; parents are made.
         cwd: the folder in which the cells run.
     Returns:
@@ -125,13 +127,20 @@ def run_notebook(
         ReportError: a cell failed; the notebook is kept beside the report as `*.failed.ipynb`.
     """
     notebook = _read_notebook(path)
-    check_parameters(read_parameters(notebook), parameters)
+    declared = read_parameters(notebook)
+    check_parameters(declared, parameters)
+    parameters = {**_without_widgets(declared), **parameters}
     html_path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="ragwb-") as scratch:
         executed = _execute(path, parameters, html_path, Path(scratch), cwd)
     write_atomically(html_path, export_html(executed, title=_title(notebook)))
     html_path.with_suffix(".failed.ipynb").unlink(missing_ok=True)
     return recorded_summary(executed)
+
+
+def _without_widgets(declared: list[Parameter]) -> dict[str, object]:
+    """What tells a notebook that nobody is there to click."""
+    return {INTERACTIVE: False} if any(p.name == INTERACTIVE for p in declared) else {}
 
 
 def _read_notebook(path: Path) -> NotebookNode:

@@ -11,11 +11,23 @@ import pandas as pd
 from ragwb.html import escape, plain, tag
 from ragwb.measure.cost import cost_table, latency_table
 from ragwb.report.case_views import case_views
+from ragwb.report.words import (
+    count,
+    embedding_warning,
+    figure_words,
+    interval_words,
+    limit_steps,
+    limit_words,
+    met_words,
+    names,
+    number_words,
+    run_line,
+    verdict_panel,
+)
 from ragwb.view.case_card import case_card
 from ragwb.view.panel import Panel, fold, frame_rows, stack, table_panel
 
 if TYPE_CHECKING:
-    from ragwb.decide.thresholds import Threshold
     from ragwb.report.evaluation import Evaluation
 
 MOST_OF_A_QUESTION = 200
@@ -24,30 +36,14 @@ FAILED_COLUMNS = ("case_id", "why", "question", "risk", "recall", "reciprocal ra
 
 def headline(evaluation: Evaluation) -> Panel:
     """The verdict in a line, what to do next, and the warnings that change how to read the rest."""
-    words = _verdict_line(evaluation)
-    steps = list(_next_steps(evaluation))
-    warnings = list(_warnings(evaluation))
-    listed = tag("ul", "".join(tag("li", escape(step)) for step in steps)) if steps else ""
-    verdict = tag("b", evaluation.verdict.upper()) + escape(words) + listed
-    html = "".join(tag("p", escape(text), class_="rw-warning") for text in warnings)
-    html += tag("div", verdict, class_=f"rw-verdict rw-{evaluation.verdict}")
-    html += tag("p", escape(_of_what(evaluation)), class_="rw-figures")
-    verdict_line = f"{evaluation.verdict.upper()}: {words}"
-    lines = [*warnings, verdict_line, *(f"- {step}" for step in steps), _of_what(evaluation)]
-    return Panel("\n".join(map(plain, lines)), html)
-
-
-def _of_what(evaluation: Evaluation) -> str:
-    """Which run this is of, in a line."""
-    manifest = evaluation.run.manifest
-    parts = (
-        f"run {manifest.run_id}",
-        manifest.dataset_version,
-        manifest.base_url,
-        manifest.embedding_model or "embedding model not observed",
-        f"top K {manifest.top_k}",
+    return verdict_panel(
+        evaluation.verdict,
+        evaluation.verdict.upper(),
+        words=_verdict_line(evaluation),
+        steps=list(_next_steps(evaluation)),
+        warnings=list(_warnings(evaluation)),
+        of_what=run_line(evaluation.run),
     )
-    return " · ".join(part for part in parts if part)
 
 
 def _verdict_line(evaluation: Evaluation) -> str:
@@ -57,67 +53,44 @@ def _verdict_line(evaluation: Evaluation) -> str:
     complete = scores.n_scored - len(evaluation.failed_case_ids)
     parts = [f"{complete}/{scores.n_scored} cases have all their evidence in the first {k}"]
     if n_forbidden:
-        parts.insert(0, f"evidence that must not be there came back in {_cases(n_forbidden)}")
-    if evaluation.thresholds:
-        met = sum(threshold.passed is True for threshold in evaluation.thresholds)
-        parts.append(f"{met}/{len(evaluation.thresholds)} limits met")
-    else:
-        parts.append("no limits were set")
+        parts.insert(
+            0, f"evidence that must not be there came back in {count(n_forbidden, 'case')}"
+        )
+    parts.append(met_words(evaluation.thresholds))
     if n_drifted:
-        parts.append(f"{_cases(n_drifted)} left out because the label no longer holds")
+        parts.append(f"{count(n_drifted, 'case')} left out because the label no longer holds")
     if scores.n_errors:
-        parts.append(f"{_cases(scores.n_errors)} could not be asked, the run is incomplete")
+        parts.append(f"{count(scores.n_errors, 'case')} could not be asked, the run is incomplete")
     return "; ".join(parts)
-
-
-def _cases(n: int) -> str:
-    return "1 case" if n == 1 else f"{n} cases"
 
 
 def _drifted(evaluation: Evaluation) -> list[str]:
     frame = evaluation.scores.frame
     drifted = frame["reason"].fillna("").str.startswith("drifted")
-    names: list[str] = frame.loc[(frame["status"] == "excluded") & drifted, "case_id"].tolist()
-    return names
+    ids: list[str] = frame.loc[(frame["status"] == "excluded") & drifted, "case_id"].tolist()
+    return ids
 
 
 def _next_steps(evaluation: Evaluation) -> Iterator[str]:
     k = evaluation.top_k
     if evaluation.forbidden_case_ids:
-        names = _names(evaluation.forbidden_case_ids)
-        yield f"Look at these first, what must not come back did: {names}."
-    for threshold in evaluation.thresholds:
-        if threshold.passed is False:
-            yield (
-                f"{threshold.metric} is {_figure(threshold.metric, threshold.value)}, "
-                f"{threshold.name} asks for {threshold.limit:g}."
-            )
-        elif threshold.passed is None:
-            yield f"{threshold.metric} was not observed, so {threshold.name} decides nothing."
+        named = names(evaluation.forbidden_case_ids)
+        yield f"Look at these first, what must not come back did: {named}."
+    yield from limit_steps(evaluation.thresholds)
     frame = evaluation.scores.frame
     errors = frame.loc[frame["status"] == "error", "case_id"].tolist()
     if errors:
-        yield f"Calls failed for good in {_names(errors)}: see Errors, then run again."
+        yield f"Calls failed for good in {names(errors)}: see Errors, then run again."
     if drifted := _drifted(evaluation):
-        yield f"Relink the evidence of {_names(drifted)}: ragwb golden check tells what is gone."
+        yield f"Relink the evidence of {names(drifted)}: ragwb golden check tells what is gone."
     high = frame[(frame["risk"] == "high") & frame["case_id"].isin(evaluation.failed_case_ids)]
     if len(high):
-        names = _names(high["case_id"].tolist())
-        yield f"Open first, high risk and evidence missing in the first {k}: {names}."
-
-
-def _names(case_ids: Sequence[str], most: int = 6) -> str:
-    shown = ", ".join(case_ids[:most])
-    return shown if len(case_ids) <= most else f"{shown} and {len(case_ids) - most} more"
+        named = names(high["case_id"].tolist())
+        yield f"Open first, high risk and evidence missing in the first {k}: {named}."
 
 
 def _warnings(evaluation: Evaluation) -> Iterator[str]:
-    model = evaluation.run.manifest.embedding_model or ""
-    if model.startswith("hash"):
-        yield (
-            "These figures say nothing about meaning: the service runs on hash embeddings, "
-            "which only prove that the parts are wired together."
-        )
+    yield from embedding_warning(evaluation.run)
     visible = _visible_chunks(evaluation)
     if visible:
         share = evaluation.top_k / visible
@@ -163,17 +136,13 @@ def metric_rows(evaluation: Evaluation) -> list[dict[str, object]]:
     for row in frame_rows(summary):
         name, _, k = row["metric"].partition("@")
         figure = rows.setdefault(name, {"metric": name})
-        figure[f"@{k}"] = _figure(name, row["value"], counts=row["counts"])
+        figure[f"@{k}"] = figure_words(name, row["value"], counts=row["counts"])
         if f"@{k}" == at_top:
             if is_weighted:
-                figure[f"weighted {at_top}"] = _figure(name, row["weighted"])
-            figure[f"95 % interval {at_top}"] = _interval(row["low"], row["high"])
-            figure["limit"] = _limit(limits.get(row["metric"]))
+                figure[f"weighted {at_top}"] = figure_words(name, row["weighted"])
+            figure[f"95 % interval {at_top}"] = interval_words(row["low"], row["high"])
+            figure["limit"] = limit_words(limits.get(row["metric"]))
     return list(rows.values())
-
-
-def _limit(threshold: Threshold | None) -> str | None:
-    return None if threshold is None else f"{threshold.limit:g} {_mark(threshold.passed)}"
 
 
 def cost(evaluation: Evaluation) -> Panel:
@@ -201,8 +170,8 @@ def latency_rows(evaluation: Evaluation, results: pd.DataFrame) -> list[dict[str
             "measured by": row["source"],
             "stage": row["stage"].replace("_", " "),
             "n": row["n"],
-            **{f"{p} ms": _number(row[f"{p}_ms"]) for p in ("p50", "p95", "p99")},
-            "limit on p95": _limit(limit) if row["stage"] == "end_to_end" else None,
+            **{f"{p} ms": number_words(row[f"{p}_ms"]) for p in ("p50", "p95", "p99")},
+            "limit on p95": limit_words(limit) if row["stage"] == "end_to_end" else None,
         }
         for row in frame_rows(latency_table(results))
     ]
@@ -214,24 +183,20 @@ def cost_rows(results: pd.DataFrame) -> list[dict[str, object]]:
         {
             "figure": row["measure"],
             "n": row["n"],
-            "mean": _number(row["mean"]),
-            "p95": _number(row["p95"]),
+            "mean": number_words(row["mean"]),
+            "p95": number_words(row["p95"]),
         }
         for row in frame_rows(cost_table(results))
     ]
 
 
-def _number(value: float) -> str | None:
-    """Three digits that matter, or all of a larger number."""
-    if pd.isna(value):
-        return None
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
 def _spread(evaluation: Evaluation) -> Panel:
     """How far the passes of the run lie apart: mean, spread and the worst of each figure."""
     rows = [
-        {"metric": row["metric"], **{key: _number(row[key]) for key in ("mean", "sd", "worst")}}
+        {
+            "metric": row["metric"],
+            **{key: number_words(row[key]) for key in ("mean", "sd", "worst")},
+        }
         for row in frame_rows(evaluation.scores.by_repeat())
     ]
     columns = ("metric", "mean", "sd", "worst")
@@ -281,27 +246,6 @@ def _known(value: float) -> str | None:
     return None if pd.isna(value) else f"{value:.3g}"
 
 
-def _mark(passed: bool | None) -> str:
-    return {True: "✔ met", False: "✖ missed", None: "not observed"}[passed]
-
-
-def _figure(metric: str, value: float | None, *, counts: str | None = None) -> str:
-    """A figure as people read it; a rate over few cases is led by its counts."""
-    if value is None or pd.isna(value):
-        return "–"
-    if metric.endswith("_ms"):
-        return f"{value:,.0f} ms"
-    led = counts if isinstance(counts, str) else ""
-    return f"{led} ({value:.3f})" if led else f"{value:.3f}" if value <= 1 else f"{value:,.1f}"
-
-
-def _interval(low: float | None, high: float | None) -> str | None:
-    # Equal values resample to themselves: no width says nothing about how sure the mean is.
-    if low is None or pd.isna(low) or low == high:
-        return None
-    return f"{low:.3f} – {high:.3f}"
-
-
 def reach(evaluation: Evaluation) -> Panel:
     """How much of the visible knowledge each K looks at."""
     visible = _visible_chunks(evaluation)
@@ -322,18 +266,18 @@ def slices(evaluation: Evaluation) -> Panel:
 
 
 def _slice(evaluation: Evaluation, field: str) -> Panel:
-    names = [f"{metric}@{evaluation.top_k}" for metric in ("recall", "hit_rate", "mrr")]
+    shown = [f"{metric}@{evaluation.top_k}" for metric in ("recall", "hit_rate", "mrr")]
     rows: dict[str, dict[str, Any]] = {}
     for row in frame_rows(evaluation.scores.by(field)):
         metric, value = row["metric"], row["value"]
-        if metric in names:
+        if metric in shown:
             name = "(none)" if row["slice"] is None else row["slice"]
             entry = rows.setdefault(name, {field: name, "n": row["n"], "order": value})
-            entry[metric] = _figure(metric, value, counts=row["counts"])
-            if metric == names[0]:
-                entry["95 % interval"] = _interval(row["low"], row["high"])
+            entry[metric] = figure_words(metric, value, counts=row["counts"])
+            if metric == shown[0]:
+                entry["95 % interval"] = interval_words(row["low"], row["high"])
     ordered = sorted(rows.values(), key=lambda row: (pd.isna(row["order"]), row["order"]))
-    columns = (field, "n", names[0], "95 % interval", *names[1:])
+    columns = (field, "n", shown[0], "95 % interval", *shown[1:])
     return table_panel(ordered, columns, numeric=columns[1:], empty="No case was scored.")
 
 

@@ -18,10 +18,12 @@ from ragwb.golden.passages import (
     referenced_chunk_ids,
     referenced_documents,
     resolve_dataset,
+    suspects,
 )
 from ragwb.records import Chunk, Explanation
 from ragwb.runs.asking import Clients, each
 from ragwb.runs.results import ChunkText, Result
+from ragwb.runs.store import Explained
 from ragwb.sources.service import BATCH
 
 _log = logging.getLogger(__name__)
@@ -29,7 +31,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LostEvidence:
-    """Chunks of the groups that a case lost at top K, and the repeats in which any was lost."""
+    """Chunks of the groups that a case lost at top K, and the repeats in which any was lost.
+
+    Of a group without chunks, the expected ids that may be those (see `passages.suspects`).
+    """
 
     case_id: str
     question: str
@@ -45,12 +50,14 @@ class Seen:
     Attributes:
         chunks: what the replies say of each chunk, by id.
         lost: by case id.
+        cited: ids that answers cite, be they known or not.
     """
 
     cases: dict[str, ResolvedCase]
     top_k: int
     chunks: dict[str, ChunkText] = field(default_factory=dict)
     lost: dict[str, LostEvidence] = field(default_factory=dict)
+    cited: set[str] = field(default_factory=set)
 
     def watch(self, results: Iterable[Result]) -> Iterator[Result]:
         """The results unchanged, noted on their way."""
@@ -59,6 +66,7 @@ class Seen:
                 known = self.chunks.get(chunk.chunk_id)
                 if known is None or (known.text is None and chunk.text is not None):
                     self.chunks[chunk.chunk_id] = chunk
+            self.cited.update(result.citations or ())
             if result.status == "ok":
                 self._note_lost(result)
             yield result
@@ -66,11 +74,12 @@ class Seen:
     def _note_lost(self, result: Result) -> None:
         resolved = self.cases[result.case_id]
         found = set(result.stages["results"].chunk_ids[: self.top_k])
+        unheld = suspects(resolved)
         lost = [
             chunk_id
             for group in resolved.groups
             if found.isdisjoint(group.chunk_ids)
-            for chunk_id in group.chunk_ids
+            for chunk_id in group.chunk_ids or unheld[group.index]
         ]
         if not lost:
             return
@@ -150,24 +159,29 @@ async def explain_lost(
 
 
 def explain_lines(entry: LostEvidence, said: Sequence[Explanation]) -> bytes:
-    """A line a repeat and explanation: case_id, repeat, question, explanation."""
-    lines = [
-        {
-            "case_id": entry.case_id,
-            "repeat": repeat,
-            "question": entry.question,
-            "explanation": explanation.model_dump(),
-        }
+    """A line a repeat and explanation."""
+    return b"".join(
+        explain_line(Explained(entry.case_id, repeat, entry.question, explanation))
         for repeat in entry.repeats
         for explanation in said
-    ]
-    return b"".join(json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in lines)
+    )
+
+
+def explain_line(said: Explained) -> bytes:
+    """A line of `explain.jsonl`: case_id, repeat, question, explanation."""
+    line = {
+        "case_id": said.case_id,
+        "repeat": said.repeat,
+        "question": said.question,
+        "explanation": said.explanation.model_dump(),
+    }
+    return json.dumps(line, ensure_ascii=False).encode() + b"\n"
 
 
 async def complete_chunks(
     seen: Seen, known: Iterable[Chunk], clients: Clients, *, concurrency: int
 ) -> list[ChunkText]:
-    """What is known of every chunk that came back or is evidence, ordered by id.
+    """What is known of every chunk that came back, is cited or is evidence, ordered by id.
 
     Texts and offsets that the replies did not give are asked for, one identity after the other.
     Evidence that the service does not know either is left out.
@@ -185,6 +199,9 @@ async def complete_chunks(
         missing = {c.chunk_id for c in chunks.values() if c.text is None or c.start is None}
         missing |= evidence - chunks.keys()
         await _fetch(sorted(missing), label, clients, chunks, concurrency)
+    for label in clients:
+        # Apart from the others, since a model may cite what no service takes for an id.
+        await _fetch(sorted(seen.cited - chunks.keys()), label, clients, chunks, concurrency)
     return [chunks[chunk_id] for chunk_id in sorted(chunks)]
 
 

@@ -52,6 +52,9 @@ class Journal:
     def __len__(self) -> int:
         return len(self._places)
 
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self._places)
+
     def append(self, pair: Pair, line: bytes) -> None:
         """Add a finished question.
 

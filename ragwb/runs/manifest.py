@@ -90,16 +90,26 @@ class Change:
     candidate: Any
 
 
+# What only an answer depends on.
+_ANSWERING = frozenset({"answer_model", "prompt_version", "temperature"})
+
+
 def service_fields(
-    manifest: ServiceManifest | None, labelled: Mapping[str, ServiceManifest | None] | None = None
+    manifest: ServiceManifest | None,
+    labelled: Mapping[str, ServiceManifest | None] | None = None,
+    *,
+    answers: bool = True,
 ) -> dict[str, Any]:
     """The fields of a run's manifest that the service said.
 
     Args:
         manifest: the service's own, None when it has none.
         labelled: what it said to each labelled identity; only who they are is kept.
+        answers: whether the run asks for answers; else how they are made is left out.
     """
     names = set(ServiceManifest.model_fields) - {"protocol"}
+    if not answers:
+        names -= _ANSWERING
     said = {} if manifest is None else manifest.model_dump(include=names)
     labels = {
         label: own.identity.model_dump() if own is not None and own.identity is not None else None

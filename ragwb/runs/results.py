@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import pydantic_core
 
-from ragwb.records import CHANNEL_STAGES, STAGES, Candidate, Retrieval
+from ragwb.records import CHANNEL_STAGES, STAGES, Answer, Answered, Candidate, Retrieval
 from ragwb.sources.service import Reply
 
 # Stages that are no channels, in pipeline order.
@@ -67,6 +67,9 @@ class Result:
     Attributes:
         case_id, repeat: which golden case, and which pass from 1.
         status: "ok", or "error" when the call failed for good; then `error` says why.
+        mode, refusal_reason, answer, actions: what was answered, None when only retrieved.
+        citations: cited chunk ids in the order of the answer, repeats kept; None when not told.
+        citation_claims: for each citation the words that rest on it, or None; None as `citations`.
         n_results: length of the list that counts, None for an error.
         latency_ms, waited_ms, attempts: see `sources.http.Answer`.
         candidates: distinct chunk ids over all channels, None when channels were not observed.
@@ -88,6 +91,8 @@ class Result:
     refusal_reason: str | None = None
     answer: str | None = None
     citations: Sequence[str] | None = None
+    citation_claims: Sequence[str | None] | None = None
+    actions: Sequence[str] | None = None
     n_results: int | None = None
     latency_ms: float | None = None
     waited_ms: float | None = None
@@ -152,12 +157,29 @@ def result_from_line(line: bytes) -> Result:
         data["repeat"],
         data["question"],
         Reply(
-            Retrieval.model_validate(data["reply"]),
+            _read_reply(data["reply"]),
             data["latency_ms"],
             data["waited_ms"],
             data["attempts"],
         ),
     )
+
+
+def _read_reply(said: Mapping[str, Any]) -> Retrieval:
+    return (Answered if "answer" in said else Retrieval).model_validate(said)
+
+
+def answer_columns(answer: Answer) -> dict[str, Any]:
+    """An answer as the fields of a `Result`."""
+    cited = answer.citations
+    return {
+        "mode": answer.mode,
+        "refusal_reason": answer.refusal_reason,
+        "answer": answer.text,
+        "citations": None if cited is None else [citation.chunk_id for citation in cited],
+        "citation_claims": None if cited is None else [citation.claim for citation in cited],
+        "actions": answer.actions,
+    }
 
 
 def result_from_reply(case_id: str, repeat: int, question: str, reply: Reply) -> Result:
@@ -188,6 +210,7 @@ def result_from_reply(case_id: str, repeat: int, question: str, reply: Reply) ->
             for chunk in retrieval.filtered or ()
         ],
         chunks=_chunks(retrieval),
+        **(answer_columns(retrieval.answer) if isinstance(retrieval, Answered) else {}),
     )
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import httpx
 
-from ragwb.errors import AccessError, RunError, UsageError
+from ragwb.errors import RunError, SourceError, UsageError
 from ragwb.files import write_whole
 from ragwb.golden.dataset import Dataset
 from ragwb.golden.passages import ResolvedCase, watch_forbidden
 from ragwb.records import MAX_TOP_K, Chunk
-from ragwb.runs.asking import Clients, OnProgress, Question, ask_all
+from ragwb.runs.asking import Ask, Clients, OnProgress, Question, ask_all, check_same_call
 from ragwb.runs.evidence import Seen, complete_chunks, explain_lost, resolve_golden
 from ragwb.runs.files import disk_faults
 from ragwb.runs.id_space import check_id_space
@@ -39,10 +39,11 @@ from ragwb.runs.writer import (
 from ragwb.settings import Settings
 from ragwb.sources.background import run_in_thread
 from ragwb.sources.http import Sleep
+from ragwb.sources.reading import FullManifest
 from ragwb.sources.service import (
     DEFAULT_CONCURRENCY,
     DEFAULT_TIMEOUT_S,
-    FullManifest,
+    ServiceClient,
     open_clients,
 )
 from ragwb.sources.token import token_from_file
@@ -53,6 +54,7 @@ _MAY_CHANGE = frozenset({"concurrency", "packages"})
 
 @dataclass(slots=True)
 class _Plan:
+    ask: Ask
     dataset: Dataset
     settings: Settings
     top_k: int
@@ -64,7 +66,8 @@ class _Plan:
     transport: httpx.AsyncBaseTransport | None
     sleep: Sleep
     on_progress: OnProgress | None
-    resumed: Path | None
+    resume: str | Path | None
+    resumed: Path | None = field(default=None)
     # Set when the run has a folder, so that an interrupt can say how to go on.
     run_id: str | None = field(default=None)
 
@@ -110,13 +113,8 @@ def run_retrieval(
         RunError: the run to resume is not there, is sealed, locked or of other conditions; the disk
             is full; or the run was interrupted, and how to go on.
     """
-    _check_range("top_k", top_k, 1, MAX_TOP_K)
-    _check_range("repeats", repeats, 1, None)
-    _check_range("concurrency", concurrency, 1, None)
-    if not timeout_s > 0:
-        raise UsageError(f"timeout {timeout_s:g}: must be more than 0 seconds")
-    _check_labels(dataset, identities or {})
     plan = _Plan(
+        ask=ServiceClient.retrieve,
         dataset=dataset,
         settings=settings,
         top_k=top_k,
@@ -128,12 +126,62 @@ def run_retrieval(
         transport=transport,
         sleep=sleep,
         on_progress=on_progress,
-        resumed=None if resume is None else _resumable(resume, settings),
+        resume=resume,
     )
+    return _make(plan)
+
+
+def run_answers(
+    dataset: Dataset,
+    settings: Settings,
+    *,
+    top_k: int,
+    repeats: int = 1,
+    concurrency: int = DEFAULT_CONCURRENCY,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    resume: str | Path | None = None,
+    identities: Mapping[str, Path] | None = None,
+    chunks: Iterable[Chunk] | None = None,
+    transport: httpx.AsyncBaseTransport | None = None,
+    sleep: Sleep = asyncio.sleep,
+    on_progress: OnProgress | None = None,
+) -> Run:
+    """Ask a service to answer every question of a golden set, as a sealed run.
+
+    The run holds what one of `run_retrieval` holds, and the answers; arguments and errors are the
+    same. A service without `/answer` ends the run before anything is kept.
+    """
+    plan = _Plan(
+        ask=ServiceClient.answer,
+        dataset=dataset,
+        settings=settings,
+        top_k=top_k,
+        repeats=repeats,
+        concurrency=concurrency,
+        timeout_s=timeout_s,
+        identities=identities or {},
+        chunks=chunks,
+        transport=transport,
+        sleep=sleep,
+        on_progress=on_progress,
+        resume=resume,
+    )
+    return _make(plan)
+
+
+def _make(plan: _Plan) -> Run:
+    _check_range("top_k", plan.top_k, 1, MAX_TOP_K)
+    _check_range("repeats", plan.repeats, 1, None)
+    _check_range("concurrency", plan.concurrency, 1, None)
+    if not plan.timeout_s > 0:
+        raise UsageError(f"timeout {plan.timeout_s:g}: must be more than 0 seconds")
+    _check_labels(plan.dataset, plan.identities)
+    if plan.resume is not None:
+        plan.resumed = _resumable(plan.resume, plan.settings)
     try:
         run = run_in_thread(lambda: _run(plan))
     except KeyboardInterrupt:
-        raise RunError(_interrupted(plan.run_id)) from None
+        raise RunError(interrupted(plan.run_id)) from None
     check_id_space(run)
     return run
 
@@ -155,7 +203,7 @@ async def _run(plan: _Plan) -> Run:
             service = _in_own_words(said[None])
             with start_run(plan.settings.runs_dir, manifest, resolved, service) as folder:
                 return await _fill(plan, folder, manifest, resolved, known, clients)
-        with _reopened(plan.resumed, manifest) as (started, resolved):
+        with reopened(plan.resumed, manifest) as (started, resolved):
             known = list(plan.chunks or ())
             return await _fill(plan, plan.resumed, started, resolved, known, clients)
 
@@ -172,17 +220,19 @@ async def _fill(
     plan.run_id = manifest.run_id
     journal = Journal(folder)
     try:
+        check_same_call(journal, plan.ask)
         with disk_faults(folder, f"go on with --resume {manifest.run_id}"):
             await ask_all(
                 _questions(resolved, plan.repeats),
                 clients,
                 journal,
+                ask=plan.ask,
                 top_k=plan.top_k,
                 concurrency=plan.concurrency,
                 on_progress=plan.on_progress,
             )
             sealed = await _seal(plan, folder, manifest, resolved, known, clients, journal)
-    except AccessError:
+    except SourceError:
         if not len(journal):
             remove_empty_run(folder)
         raise
@@ -258,31 +308,36 @@ def _manifest(plan: _Plan, said: Mapping[str | None, FullManifest | None]) -> Ru
         repeats=plan.repeats,
         concurrency=plan.concurrency,
         packages=package_versions(),
-        **service_fields(default, labelled),
+        **service_fields(default, labelled, answers=plan.ask is ServiceClient.answer),
     )
 
 
 def _resumable(ref: str | Path, settings: Settings) -> Path:
     folder = find_run(ref, settings)
-    _unfinished(folder)
+    unfinished(folder)
     return folder
 
 
 @contextmanager
-def _reopened(
+def reopened(
     folder: Path, manifest: RunManifest
 ) -> Iterator[tuple[RunManifest, list[ResolvedCase]]]:
     """Hold an unfinished run that is asked to go on, under the conditions it was started with."""
     with locked(folder):
         # Another process may have sealed it between the first look and the lock.
-        started = _unfinished(folder)
+        started = unfinished(folder)
         _check_same_conditions(started, manifest)
         if not (folder / JOURNAL).exists():
             raise RunError(f"{folder / JOURNAL}: not there; start a new run")
         yield started, load_golden(folder)
 
 
-def _unfinished(folder: Path) -> RunManifest:
+def unfinished(folder: Path) -> RunManifest:
+    """The manifest of a run that can go on.
+
+    Raises:
+        RunError: it is sealed.
+    """
     started = load_manifest(folder)
     if started.sealed:
         raise RunError(f"run {folder.name} is sealed and never changes: start a new run")
@@ -315,7 +370,8 @@ def _check_labels(dataset: Dataset, identities: Mapping[str, Path]) -> None:
             )
 
 
-def _interrupted(run_id: str | None) -> str:
+def interrupted(run_id: str | None) -> str:
+    """What to say to who interrupts a run: how to go on with it."""
     if run_id is None:
         return "interrupted before anything was asked"
     return (

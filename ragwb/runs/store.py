@@ -15,7 +15,7 @@ from typing import Any, Literal
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from ragwb.errors import RunError
 from ragwb.golden.passages import ResolvedCase
@@ -26,7 +26,7 @@ from ragwb.measure.hits import Hits, load_hits
 from ragwb.records import Explanation
 from ragwb.runs.baselines import load_baselines
 from ragwb.runs.manifest import RUN_ID_PATTERN, RunManifest
-from ragwb.runs.tables import CANDIDATES, CASES, CHUNKS, FILTERED, SCHEMAS
+from ragwb.runs.tables import ADDED, CANDIDATES, CASES, CHUNKS, FILTERED, SCHEMAS
 from ragwb.runs.writer import EXPLAIN, GOLDEN, MANIFEST, SERVICE, folder_hash
 from ragwb.settings import Settings, load_settings
 
@@ -42,6 +42,10 @@ class Explained:
     repeat: int
     question: str
     explanation: Explanation
+
+
+_EXPLAINED = TypeAdapter(list[Explained])
+_ONE_EXPLAINED = TypeAdapter(Explained)
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,7 +128,15 @@ class Run:
         path = self.path / EXPLAIN
         if not path.exists():
             return []
-        return [_explained(path, *numbered) for numbered in _numbered_lines(path)]
+        lines = list(_numbered_lines(path))
+        with collector_paused():
+            try:
+                # One call for all of them is three times as fast as one a line.
+                found = _EXPLAINED.validate_json(b"[" + b",".join(x for _, x in lines) + b"]")
+            except ValidationError:
+                found = []
+        # Not a line each: the first that is none is found, and named.
+        return found if len(found) == len(lines) else [_explained(path, *x) for x in lines]
 
     def __repr__(self) -> str:
         manifest = self.manifest
@@ -143,11 +155,13 @@ class Run:
     ) -> pd.DataFrame:
         path = self.path / name
         try:
-            held = pq.read_schema(path).names
-            for column in SCHEMAS[name].names:
-                if column not in held:
+            held = frozenset(pq.read_schema(path).names)
+            missing = [column for column in SCHEMAS[name].names if column not in held]
+            for column in missing:
+                if column not in ADDED.get(name, ()):
                     raise RunError(f"{path}: no column {column!r}; it is not a table of a run")
             frame: pd.DataFrame = pq.read_table(path, filters=terms or None).to_pandas()
+            frame = frame.assign(**dict.fromkeys(missing)) if missing else frame
         except (OSError, pa.ArrowInvalid) as error:
             raise RunError(f"{path}: cannot be read: {_first_line(error)}") from error
         return frame
@@ -247,7 +261,7 @@ def load_golden(folder: Path) -> list[ResolvedCase]:
     """
     path = folder / GOLDEN
     cases = []
-    with _collector_paused():
+    with collector_paused():
         for number, line in _numbered_lines(path):
             try:
                 cases.append(ResolvedCase.model_validate_json(line))
@@ -257,7 +271,7 @@ def load_golden(folder: Path) -> list[ResolvedCase]:
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """No garbage collection while many objects are made that all stay: 2.6 times as fast."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -278,14 +292,8 @@ def _numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def _explained(path: Path, number: int, line: bytes) -> Explained:
     try:
-        data = json.loads(line)
-        return Explained(
-            data["case_id"],
-            data["repeat"],
-            data["question"],
-            Explanation.model_validate(data["explanation"]),
-        )
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        return _ONE_EXPLAINED.validate_json(line)
+    except ValidationError as error:
         raise RunError(f"{path}:{number}: not an explanation; remove the line") from error
 
 

@@ -48,6 +48,8 @@ CASES_SCHEMA = pa.schema(
         ("refusal_reason", pa.string()),
         ("answer", pa.string()),
         ("citations", _TEXTS),
+        ("citation_claims", _TEXTS),
+        ("actions", _TEXTS),
         ("n_results", pa.int32()),
         ("latency_ms", pa.float64()),
         ("waited_ms", pa.float64()),
@@ -100,6 +102,8 @@ SCHEMAS = {
     FILTERED: FILTERED_SCHEMA,
     CHUNKS: CHUNKS_SCHEMA,
 }
+# Columns that came later: a run written before has none of them, and reads as not observed.
+ADDED = {CASES: frozenset({"citation_claims", "actions"})}
 _REPEATED = ("case_id", "stage", "document_id", "document_version")
 
 

@@ -8,27 +8,29 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ragwb.errors import RunError
 from ragwb.golden.passages import ResolvedCase
 from ragwb.knowledge.chunk_id import normalise
+from ragwb.knowledge.tokens import count_tokens
 from ragwb.records import CHANNEL_STAGES, Explanation
 from ragwb.runs.results import LATER_STAGES, ChunkText, FilteredChunk, StageList
-from ragwb.runs.store import Run
-from ragwb.runs.tables import CANDIDATES, CASES, CHUNKS, FILTERED
+from ragwb.runs.store import Explained, Run
+from ragwb.runs.tables import CANDIDATES, CASES, CHUNKS, FILTERED, SCHEMAS
 
 Pair = tuple[str, int]
 _RESULT = (
-    *("case_id", "repeat", "status", "question", "rewritten_query", "trace_id", "effective_at"),
-    *("mode", "answer", "citations", "latency_ms", "context_tokens", "observed"),
+    *("case_id", "repeat", "status", "error", "question", "rewritten_query", "trace_id"),
+    *("effective_at", "mode", "answer", "citations", "latency_ms", "context_tokens", "observed"),
 )
 
 
@@ -75,26 +77,38 @@ class Traces(Mapping[Pair, Trace]):
 
     Attributes:
         run: the saved run.
-        cases: the golden cases by id.
+        cases: the golden cases by id, in their order.
+        errors: by (case id, repeat) why a call failed for good.
+        channels: names of all channels that any result shows, those of every service first.
     """
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.cases = {resolved.case.id: resolved for resolved in run.golden()}
-        self._results = _results(run)
+        self._results, self.errors = _results(run)
         self._candidates = _Segments(
             run, CANDIDATES, ("case_id", "repeat", "stage"), ("chunk_id", "score")
         )
         self._filtered = _Segments(
             run, FILTERED, ("case_id", "repeat"), ("chunk_id", "channel", "reason")
         )
-        self._channels = _channel_names(name for _, _, name in self._candidates.spans)
+        self.channels = _channel_names(name for _, _, name in self._candidates.spans)
 
     def __len__(self) -> int:
         return len(self._results)
 
     def __iter__(self) -> Iterator[Pair]:
         return iter(self._results)
+
+    # As an opened run they are themselves: to compare what they hold would read all of it.
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+    def __contains__(self, pair: object) -> bool:
+        # Without it a mapping would make the whole trace only to say that it is there.
+        return pair in self._results
 
     def __getitem__(self, pair: Pair) -> Trace:
         result = self._results[pair]
@@ -103,13 +117,62 @@ class Traces(Mapping[Pair, Trace]):
             repeat=pair[1],
             result=result,
             stages=self._stages(pair, frozenset(result["observed"])),
-            filtered=self._filtered_of(pair) if "filtered" in result["observed"] else None,
-            explanations=self._explanations.get(pair, {}),
+            filtered=self.filtered(pair),
+            explanations=self.explanations(pair),
         )
+
+    def result(self, pair: Pair) -> Mapping[str, Any]:
+        """The row of cases.parquet of an answered result."""
+        return self._results[pair]
+
+    def ids(self, pair: Pair, stage: str) -> list[str]:
+        """The chunks of one stage of a result, without the cost of its whole trace."""
+        start, end = self._candidates.spans.get((*pair, stage), (0, 0))
+        return self._candidates.texts("chunk_id", start, end)
+
+    @property
+    def chunk_names(self) -> npt.NDArray[np.object_]:
+        """The chunk id of each code of `padded`; the last one is None, the name of code -1."""
+        return self._candidates.names("chunk_id")
+
+    def padded(
+        self, stage: str, pairs: Sequence[Pair]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """The lists of one stage as two arrays, a row a result, as long as the longest list.
+
+        Returns:
+            Codes of chunks (see `chunk_names`), -1 beyond a list's end; scores, NaN where there is
+            none.
+        """
+        spans = [self._candidates.spans.get((*pair, stage), (0, 0)) for pair in pairs]
+        return self._candidates.padded("chunk_id", "score", spans)
+
+    def explanations(self, pair: Pair) -> Mapping[str, Explanation]:
+        """By chunk id what `/explain` said for a result's original question."""
+        return self._explanations.get(pair, {})
+
+    def filtered(self, pair: Pair) -> tuple[FilteredChunk, ...] | None:
+        """What the filters kept out of a result, in the service's order; None when not observed."""
+        return self._filtered_of(pair) if "filtered" in self._results[pair]["observed"] else None
+
+    def filtered_by(self, reason: str) -> set[Pair]:
+        """The results of which a filter kept something out for this reason."""
+        rows = self._filtered.rows_with("reason", reason)
+        pairs = list(self._filtered.spans)
+        ends = [end for _, end in self._filtered.spans.values()]
+        return {pairs[i] for i in np.unique(np.searchsorted(ends, rows, side="right")).tolist()}
+
+    def knows(self, chunk_id: str) -> bool:
+        """Whether the run knows anything of a chunk."""
+        return chunk_id in self._chunk_rows
+
+    def pairs_of(self, case_id: str) -> Sequence[Pair]:
+        """A case's answered results, in the order of their repeats."""
+        return self._pairs_of.get(case_id, ())
 
     def of_case(self, case_id: str) -> list[Trace]:
         """A case's traces, a repeat each, in their order."""
-        return [self[pair] for pair in self._pairs_of.get(case_id, ())]
+        return [self[pair] for pair in self.pairs_of(case_id)]
 
     def chunk(self, chunk_id: str) -> ChunkText:
         """What the run knows of a chunk; all but its id None when it knows nothing."""
@@ -122,25 +185,33 @@ class Traces(Mapping[Pair, Trace]):
         """What a chunk shares with every chunk of the same normalised text; its id without text."""
         found = self._keys.get(chunk_id)
         if found is None:
-            text = self.chunk(chunk_id).text
+            row = self._chunk_rows.get(chunk_id)
+            text = None if row is None else self._chunks["text"][row].as_py()
             same = normalise(text).strip() if text else ""
             found = hashlib.sha256(same.encode()).hexdigest() if same else chunk_id
             self._keys[chunk_id] = found
         return found
 
-    def forget_explanations(self) -> None:
-        """Read `explain.jsonl` again when it is next looked at: lines were added."""
-        self.__dict__.pop("_explanations", None)
+    def n_tokens(self, chunk_id: str) -> int | None:
+        """Tokens of a chunk's title and text by the workbench's tokenizer; None without text."""
+        if chunk_id not in self._n_tokens:
+            chunk = self.chunk(chunk_id)
+            counted = f"{chunk.title or ''}\n{chunk.text.strip()}" if chunk.text else None
+            self._n_tokens[chunk_id] = None if counted is None else count_tokens(counted)
+        return self._n_tokens[chunk_id]
+
+    def add_explanations(self, explained: Iterable[Explained]) -> None:
+        """Know from here on what `/explain` has said since, be it kept in the run or not."""
+        self._enter(self._explanations, explained)
 
     def _stages(self, pair: Pair, observed: frozenset[str]) -> dict[str, StageList]:
-        names = [*(self._channels if "channels" in observed else ())]
+        names = [*(self.channels if "channels" in observed else ())]
         names += [stage for stage in LATER_STAGES if stage in observed]
         return {name: self._stage(pair, name) for name in names}
 
     def _stage(self, pair: Pair, name: str) -> StageList:
         start, end = self._candidates.spans.get((*pair, name), (0, 0))
-        chunk_ids = self._candidates.texts("chunk_id", start, end)
-        return StageList(chunk_ids, self._candidates.numbers("score", start, end))
+        return StageList(self.ids(pair, name), self._candidates.numbers("score", start, end))
 
     def _filtered_of(self, pair: Pair) -> tuple[FilteredChunk, ...]:
         start, end = self._filtered.spans.get(pair, (0, 0))
@@ -159,15 +230,20 @@ class Traces(Mapping[Pair, Trace]):
     @cached_property
     def _explanations(self) -> dict[Pair, dict[str, Explanation]]:
         found: dict[Pair, dict[str, Explanation]] = defaultdict(dict)
-        for said in self.run.explanations():
+        self._enter(found, self.run.explanations())
+        return found
+
+    def _enter(
+        self, found: dict[Pair, dict[str, Explanation]], explained: Iterable[Explained]
+    ) -> None:
+        for said in explained:
             pair = (said.case_id, said.repeat)
             if pair in self._results and said.question == self._results[pair]["question"]:
                 found[pair][said.explanation.chunk_id] = said.explanation
-        return found
 
     @cached_property
     def _chunks(self) -> dict[str, pa.ChunkedArray]:
-        table = _read(self.run, CHUNKS, None)
+        table = _read(self.run, CHUNKS)
         return dict(zip(table.column_names, table.columns, strict=True))
 
     @cached_property
@@ -177,6 +253,10 @@ class Traces(Mapping[Pair, Trace]):
 
     @cached_property
     def _keys(self) -> dict[str, str]:
+        return {}
+
+    @cached_property
+    def _n_tokens(self) -> dict[str, int | None]:
         return {}
 
 
@@ -206,6 +286,31 @@ class _Segments:
         codes, names = self._columns[name]
         found: list[Any] = names[codes[start:end]].tolist()
         return found
+
+    def names(self, name: str) -> npt.NDArray[np.object_]:
+        """The texts by code, the last one None."""
+        found: npt.NDArray[np.object_] = self._columns[name][1]
+        return found
+
+    def rows_with(self, name: str, text: str) -> npt.NDArray[np.int64]:
+        """The rows that hold a text, ascending."""
+        codes, names = self._columns[name]
+        return np.flatnonzero(np.isin(codes, np.flatnonzero(names == text)))
+
+    def padded(
+        self, texts: str, numbers: str, spans: Sequence[tuple[int, int]]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Some spans of a column of texts as codes, and of one of numbers (see `Traces.padded`)."""
+        limits = np.array(spans, dtype=np.int64).reshape(-1, 2)
+        lengths = limits[:, 1] - limits[:, 0]
+        offsets = np.arange(lengths.max(initial=0))
+        held = offsets < lengths[:, None]
+        rows = (limits[:, :1] + offsets)[held]
+        codes = np.full(held.shape, -1, dtype=np.int64)
+        codes[held] = self._columns[texts][0][rows]
+        values = np.full(held.shape, np.nan)
+        values[held] = self._columns[numbers][0][rows]
+        return codes, values
 
     def numbers(self, name: str, start: int, end: int) -> list[Any] | None:
         """The numbers of some rows, None where there is none; None when there are none at all."""
@@ -258,10 +363,12 @@ def _key_column(column: pa.ChunkedArray) -> tuple[Any, Any]:
     return (column.to_numpy(), None) if pa.types.is_integer(column.type) else _column(column)
 
 
-def _results(run: Run) -> dict[Pair, dict[str, Any]]:
-    table = _read(run, CASES, list(_RESULT))
-    rows = (row for row in table.to_pylist() if row["status"] == "ok")
-    return {(row["case_id"], row["repeat"]): row for row in rows}
+def _results(run: Run) -> tuple[dict[Pair, dict[str, Any]], dict[Pair, str]]:
+    """The results that were answered, and why the others were not."""
+    rows = _read(run, CASES, list(_RESULT)).to_pylist()
+    answered = {(r["case_id"], r["repeat"]): r for r in rows if r["status"] == "ok"}
+    errors = {(r["case_id"], r["repeat"]): r["error"] for r in rows if r["status"] != "ok"}
+    return answered, errors
 
 
 def _channel_names(seen: Iterator[str]) -> list[str]:
@@ -271,9 +378,16 @@ def _channel_names(seen: Iterator[str]) -> list[str]:
     return [*known, *sorted(found - set(known))]
 
 
-def _read(run: Run, name: str, columns: list[str] | None) -> pa.Table:
+def _read(run: Run, name: str, columns: list[str] | None = None) -> pa.Table:
     path = run.path / name
+    columns = columns or SCHEMAS[name].names
     try:
+        missing = set(columns).difference(pq.read_schema(path).names)
+        if missing:
+            raise RunError(
+                f"{path}: no column {min(missing)!r}; written by another version of ragwb, or no "
+                "table of a run: run again"
+            )
         return pq.read_table(path, columns=columns, read_dictionary=["case_id", "chunk_id"])
     except (OSError, pa.ArrowInvalid) as error:
         said = str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -19,7 +19,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ragwb.errors import SourceError
-from ragwb.records import Chunk, Chunking, Identity, Record, ServiceManifest
+from ragwb.records import Chunk, Chunking, Identity, Record, Retrieval, ServiceManifest
+from ragwb.service.answering import answer_question
 from ragwb.service.auth import SCOPE_EVAL, SCOPE_EXPLAIN, SCOPE_HISTORY, identify, require
 from ragwb.service.chunks import chunks_by_document, chunks_by_id
 from ragwb.service.config import ServiceConfig, is_loopback
@@ -164,10 +165,10 @@ async def _read_body(request: Request) -> bytes:
 
 
 def _manifest(pipeline: Pipeline, caller: Caller, _body: bytes) -> dict[str, Any]:
-    config, meta = pipeline.config, pipeline.index.meta
+    config, meta, answerer = pipeline.config, pipeline.index.meta, pipeline.answerer
     manifest = ServiceManifest(
         protocol=PROTOCOL,
-        service=f"{SERVICE_NAME} {_version()}",
+        service=_service_name(pipeline),
         code_version=code_version(),
         knowledge_snapshot=meta["snapshot"],
         index_version=meta["index_version"],
@@ -179,9 +180,12 @@ def _manifest(pipeline: Pipeline, caller: Caller, _body: bytes) -> dict[str, Any
         threshold=config.threshold,
         keyword="keyword" in config.channels,
         rewrite=config.rewrite or False,
-        fusion={"method": "rrf", "k": config.rrf_k, "weights": config.weights},
+        fusion=_fusion(config),
         rerank=_rerank_name(config, meta["model"]),
         context_budget_tokens=config.context_budget_tokens,
+        answer_model=answerer.model if answerer else None,
+        prompt_version=answerer.prompt_version if answerer else None,
+        temperature=answerer.temperature if answerer else None,
         identity=Identity(
             subject=caller.subject, tenant=caller.tenant, departments=list(caller.departments)
         ),
@@ -193,27 +197,53 @@ def _manifest(pipeline: Pipeline, caller: Caller, _body: bytes) -> dict[str, Any
     return {**_json(manifest), "chunks": {"total": total, "visible": visible}}
 
 
+def _service_name(pipeline: Pipeline) -> str:
+    """Name and version; with planted faults, so that nobody takes its answers for sound ones."""
+    name = f"{SERVICE_NAME} {_version()}"
+    return f"{name} with planted faults: {', '.join(pipeline.faults)}" if pipeline.faults else name
+
+
+def _fusion(config: ServiceConfig) -> dict[str, object]:
+    """How lists become the one that counts; from it and a trace other settings can be told."""
+    return {
+        "method": "rrf",
+        "k": config.rrf_k,
+        "weights": config.weights,
+        # Said also when no reranker runs, so that to switch it is a change in one field.
+        "rerank": {"method": "unit", "weight": config.rerank_weight},
+        "deduplicate": config.deduplicate,
+    }
+
+
 def _rerank_name(config: ServiceConfig, model: str) -> str | None:
-    if not config.rerank:
-        return None
-    return f"sentence-maxsim, weight {config.rerank_weight:g}, {model}"
+    # Its weight stands in the fusion: a change of it is a change in one field.
+    return f"sentence-maxsim, {model}" if config.rerank else None
 
 
 def _retrieve(pipeline: Pipeline, caller: Caller, body: bytes) -> dict[str, Any]:
     asked = parse(RetrieveRequest, body)
     named = SCOPE_EXPLAIN in caller.scopes
-    found = retrieve(pipeline, caller, asked.question, asked.top_k, explain=named)
-    # What a candidate or the token counts do not say is left out, not sent as null.
+    return _told(retrieve(pipeline, caller, asked.question, asked.top_k, explain=named), named)
+
+
+def _answer(pipeline: Pipeline, caller: Caller, body: bytes) -> dict[str, Any]:
+    asked = parse(RetrieveRequest, body)
+    if pipeline.answerer is None:
+        raise ProblemError(501, "this service does not answer; ask /retrieve")
+    named = SCOPE_EXPLAIN in caller.scopes
+    found = answer_question(
+        pipeline, pipeline.answerer, caller, asked.question, asked.top_k, explain=named
+    )
+    return _told(found, named)
+
+
+def _told(found: Retrieval, named: bool) -> dict[str, Any]:
+    """A reply as it is sent: what a candidate or the token counts do not say is left out."""
     reply = found.model_dump(mode="json", by_alias=True, exclude_unset=True)
     if not named:
         # Not observed is said by absence: an empty list would claim that nothing was filtered.
         del reply["filtered"]
     return reply
-
-
-def _answer(_pipeline: Pipeline, _caller: Caller, body: bytes) -> dict[str, Any]:
-    parse(RetrieveRequest, body)
-    raise ProblemError(501, "this service does not answer; ask /retrieve")
 
 
 def _history(_pipeline: Pipeline, _caller: Caller, body: bytes) -> dict[str, Any]:
@@ -255,13 +285,13 @@ def _version() -> str:
 
 
 def code_version() -> str:
-    """SHA-256 of the service's and the knowledge's source files: what code gave an answer.
+    """SHA-256 of the source files that an answer comes from: what code gave it.
 
     A git hash would say nothing of local changes, and an installed wheel has none.
     """
     package = Path(__file__).parent.parent
     digest = hashlib.sha256()
-    for folder in ("knowledge", "service"):
+    for folder in ("chat", "knowledge", "service"):
         for path in sorted((package / folder).glob("*.py")):
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return f"sha256:{digest.hexdigest()[:16]}"

@@ -25,13 +25,17 @@ from ragwb.service.embedding_cache import cached_passages
 from ragwb.service.index import FORMAT, INDEX_FILE, SCHEMA, connect_read_only, read_meta
 
 Progress = Callable[[str, int, int], None]
+Edit = Callable[[Corpus], Corpus]
 _PARTIAL = ".partial-"
+_HELD = "chunk_id, tenant, text_hash, body_hash, start, end"
 
 
 def build_index(
     config: ServiceConfig,
     embedder: Embedder,
     progress: Progress = lambda _stage, _done, _total: None,
+    *,
+    edit: Edit = lambda corpus: corpus,
 ) -> Path:
     """Bring the index folder up to date with the corpus; nothing is done when it is.
 
@@ -42,6 +46,7 @@ def build_index(
         config: where corpus, index and cache are, and how documents are cut.
         embedder: the model of the vectors.
         progress: told a stage's name, what is done and of how much, in texts.
+        edit: what happens to the corpus between its folder and the index.
 
     Returns:
         The index folder.
@@ -49,7 +54,7 @@ def build_index(
     Raises:
         DocumentError: the corpus is wrong. SourceError: a remote embedder failed.
     """
-    corpus = read_corpus(config.corpus, config.chunking)
+    corpus = edit(read_corpus(config.corpus, config.chunking))
     config.index_dir.mkdir(parents=True, exist_ok=True)
     with _only_builder(config.index_dir):
         version = index_version(corpus, embedder, config.chunking)
@@ -104,7 +109,7 @@ def _write_index(
 
 def _write_documents(store: sqlite3.Connection, documents: tuple[Document, ...]) -> None:
     store.executemany(
-        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (
                 number,
@@ -117,6 +122,7 @@ def _write_documents(store: sqlite3.Connection, documents: tuple[Document, ...])
                 document.effective_from and document.effective_from.isoformat(),
                 document.effective_to and document.effective_to.isoformat(),
                 document.source,
+                text_hash(document.body),
             )
             for number, document in enumerate(documents)
         ],
@@ -187,14 +193,15 @@ def _write_held(store: sqlite3.Connection, folder: Path) -> None:
     comes from that a golden set still names after a re-chunking.
     """
     store.execute(
-        "INSERT OR IGNORE INTO held SELECT c.chunk_id, d.tenant, c.text_hash "
+        "INSERT OR IGNORE INTO held "
+        "SELECT c.chunk_id, d.tenant, c.text_hash, d.body_hash, c.start, c.end "
         "FROM chunks c JOIN documents d USING (document_no)"
     )
     for path in sorted(folder.parent.glob(f"*/{INDEX_FILE}")):
         if read_meta(path.parent) is not None:
             with closing(connect_read_only(path)) as other:
-                known = other.execute("SELECT chunk_id, tenant, text_hash FROM held").fetchall()
-            store.executemany("INSERT OR IGNORE INTO held VALUES (?, ?, ?)", known)
+                known = other.execute(f"SELECT {_HELD} FROM held").fetchall()
+            store.executemany("INSERT OR IGNORE INTO held VALUES (?, ?, ?, ?, ?, ?)", known)
 
 
 def _flush(path: Path) -> None:

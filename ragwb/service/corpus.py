@@ -28,7 +28,7 @@ class Corpus:
         documents: in the order of their paths.
         chunks: for each document its chunks in order.
         snapshot: SHA-256 of the published documents.
-        digest: SHA-256 of all documents, whatever their state.
+        digest: SHA-256 of all documents, whatever their state, and of their chunks' ids.
     """
 
     documents: tuple[Document, ...]
@@ -43,12 +43,24 @@ def read_corpus(folder: Path, spec: ChunkingSpec) -> Corpus:
     Raises:
         DocumentError: documents are wrong; all faults at once.
     """
-    documents = tuple(load_documents(folder))
+    documents = load_documents(folder)
+    return make_corpus((document, tuple(chunk_document(document, spec))) for document in documents)
+
+
+def make_corpus(parts: Iterable[tuple[Document, tuple[DocumentChunk, ...]]]) -> Corpus:
+    """The corpus of documents that are cut already, each with its chunks."""
+    held = tuple(parts)
+    documents = tuple(document for document, _ in held)
+    chunks = tuple(cut for _, cut in held)
+    published = (document for document in documents if document.status == "published")
     return Corpus(
         documents=documents,
-        chunks=tuple(tuple(chunk_document(document, spec)) for document in documents),
-        snapshot=_digest(document for document in documents if document.status == "published"),
-        digest=_digest(documents),
+        chunks=chunks,
+        snapshot=_digest(map(_canonical, published)),
+        digest=_digest(
+            _canonical(document) + "".join(chunk.chunk_id for chunk in cut)
+            for document, cut in held
+        ),
     )
 
 
@@ -98,9 +110,8 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(normalise(text).strip().encode()).hexdigest()
 
 
-def _digest(documents: Iterable[Document]) -> str:
-    rows = sorted(_canonical(document) for document in documents)
-    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+def _digest(rows: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest()
 
 
 def _canonical(document: Document) -> str:

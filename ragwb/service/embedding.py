@@ -13,7 +13,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -52,6 +52,24 @@ class Embedder:
         """The unit vector of a question."""
         vector: Vectors = self.encode([text], "query")[0]
         return vector
+
+
+def remembering(embedder: Embedder) -> Embedder:
+    """The same embedder, which computes the vector of a question once, however often it is asked.
+
+    For a few thousand questions that come again and again: nothing is ever forgotten.
+    """
+    held: dict[str, Vectors] = {}
+
+    def encode(texts: Sequence[str], kind: Kind) -> Vectors:
+        if kind != "query":
+            return embedder.encode(texts, kind)
+        for text in texts:
+            if text not in held:
+                held[text] = embedder.encode([text], kind)[0]
+        return np.stack([held[text] for text in texts])
+
+    return replace(embedder, encode=encode)
 
 
 def load_embedder(

@@ -26,7 +26,7 @@ from ragwb.service.embedding import Vectors
 
 INDEX_FILE = "index.sqlite"
 # Raised with the schema, the words of the keyword channel or the cut into sentences.
-FORMAT = "2"
+FORMAT = "3"
 # A question's tokens that are looked up; a longer one is cut, so that no request is unbounded.
 MAX_QUERY_WORDS = 256
 _SQL_VARIABLES = 500
@@ -36,7 +36,7 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE documents (
   document_no INTEGER PRIMARY KEY, tenant TEXT NOT NULL, document_id TEXT NOT NULL,
   version TEXT NOT NULL, title TEXT NOT NULL, status TEXT NOT NULL, departments TEXT NOT NULL,
-  effective_from TEXT, effective_to TEXT, source TEXT
+  effective_from TEXT, effective_to TEXT, source TEXT, body_hash TEXT NOT NULL
 );
 CREATE TABLE chunks (
   row_no INTEGER PRIMARY KEY, document_no INTEGER NOT NULL, chunk_id TEXT NOT NULL UNIQUE,
@@ -44,7 +44,11 @@ CREATE TABLE chunks (
   end INTEGER NOT NULL, n_tokens INTEGER NOT NULL, text_hash TEXT NOT NULL,
   vector BLOB NOT NULL, sentence_vectors BLOB NOT NULL
 );
-CREATE TABLE held (chunk_id TEXT PRIMARY KEY, tenant TEXT NOT NULL, text_hash TEXT NOT NULL);
+CREATE TABLE held (
+  chunk_id TEXT NOT NULL, tenant TEXT NOT NULL, text_hash TEXT NOT NULL,
+  body_hash TEXT NOT NULL, start INTEGER NOT NULL, end INTEGER NOT NULL,
+  PRIMARY KEY (chunk_id, tenant)
+);
 CREATE INDEX chunks_by_text ON chunks (text_hash);
 CREATE VIRTUAL TABLE chunk_words USING fts5(
   words, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '-_.'"
@@ -62,6 +66,7 @@ class Index:
         chunk_ids: chunk id by row.
         document_of: document number by row, int64.
         tokens_of: tokens of title and text by row, int64.
+        text_of: a number by row, int64, the same for rows of the same normalised text.
         vectors: unit vectors, one a row.
         sentence_vectors: unit vectors of all sentences, the rows one after the other.
         sentence_starts: where a row's sentences start, int64, one more than rows.
@@ -74,6 +79,7 @@ class Index:
     chunk_ids: tuple[str, ...]
     document_of: npt.NDArray[np.int64]
     tokens_of: npt.NDArray[np.int64]
+    text_of: npt.NDArray[np.int64]
     vectors: Vectors
     sentence_vectors: Vectors
     sentence_starts: npt.NDArray[np.int64]
@@ -121,12 +127,22 @@ class Index:
     def moved_rows(self, chunk_id: str) -> list[int]:
         """Rows under another id that hold the text which this id holds or once held.
 
-        Only rows of the same tenant count: the same words of another tenant are not moved text.
+        Of an id that is no longer there, and whose text no row holds as it was: the rows that hold
+        a part of it, where the same body is cut in another way. Only rows of the same tenant count:
+        the same words of another tenant are not moved text.
         """
+        same = self._moved(chunk_id, "c.text_hash = h.text_hash")
+        if same or chunk_id in self.row_of:
+            return same
+        return self._moved(
+            chunk_id, "d.body_hash = h.body_hash AND c.start < h.end AND h.start < c.end"
+        )
+
+    def _moved(self, chunk_id: str, condition: str) -> list[int]:
         query = (
-            "SELECT c.row_no FROM held h JOIN chunks c ON c.text_hash = h.text_hash "
-            "JOIN documents d ON d.document_no = c.document_no AND d.tenant = h.tenant "
-            "WHERE h.chunk_id = ? AND c.chunk_id <> h.chunk_id ORDER BY c.row_no"
+            "SELECT c.row_no FROM held h JOIN documents d ON d.tenant = h.tenant "
+            "JOIN chunks c ON c.document_no = d.document_no "
+            f"WHERE h.chunk_id = ? AND c.chunk_id <> h.chunk_id AND {condition} ORDER BY c.row_no"
         )
         return [row for (row,) in self._select(query, (chunk_id,))]
 
@@ -202,7 +218,7 @@ def _load(path: Path, store: sqlite3.Connection) -> Index:
         )
     )
     rows = store.execute(
-        "SELECT chunk_id, document_no, n_tokens, vector, sentence_vectors "
+        "SELECT chunk_id, document_no, n_tokens, vector, sentence_vectors, text_hash "
         "FROM chunks ORDER BY row_no"
     ).fetchall()
     dimensions = int(meta["dimensions"])
@@ -215,6 +231,7 @@ def _load(path: Path, store: sqlite3.Connection) -> Index:
         chunk_ids=chunk_ids,
         document_of=np.array([row[1] for row in rows], dtype=np.int64),
         tokens_of=np.array([row[2] for row in rows], dtype=np.int64),
+        text_of=np.unique([row[5] for row in rows], return_inverse=True)[1].astype(np.int64),
         vectors=_matrix(b"".join(row[3] for row in rows), dimensions),
         sentence_vectors=_matrix(b"".join(row[4] for row in rows), dimensions),
         sentence_starts=np.cumsum([0, *sentence_counts], dtype=np.int64),

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, create_model
 from pydantic.json_schema import models_json_schema
 
-from ragwb.records import Chunk, Explanation, Record, Retrieval, ServiceManifest
+from ragwb.records import Answered, Chunk, Explanation, Record, Retrieval, ServiceManifest
 from ragwb.service.problems import MEDIA_TYPE
 from ragwb.service.requests import (
     ChunksRequest,
@@ -23,6 +23,7 @@ _ERRORS = {
     "403": "the token lacks a scope",
     "413": "the body is over 1 MiB",
     "422": "a field is wrong, and named",
+    "500": "the chat model that answers failed, asked as often as it makes sense",
     "501": "not offered by this service",
     "502": "the embedding endpoint failed",
     "503": "the index is being built; see Retry-After",
@@ -54,7 +55,7 @@ ChunksReply = create_model(
 _CALLS: tuple[tuple[str, str, type[BaseModel] | None, type[BaseModel], str, str], ...] = (
     ("/manifest", "get", None, ServiceManifest, "What is locked for a run", "knowledge:eval"),
     ("/retrieve", "post", RetrieveRequest, Retrieval, "Results of a question", "knowledge:eval"),
-    ("/answer", "post", RetrieveRequest, Retrieval, "Results and an answer", "knowledge:eval"),
+    ("/answer", "post", RetrieveRequest, Answered, "Results and an answer", "knowledge:eval"),
     (
         "/explain",
         "post",

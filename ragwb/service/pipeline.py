@@ -9,31 +9,83 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from ragwb.errors import UsageError
-from ragwb.records import Candidate, Filtered, Retrieval, Tokens
+from ragwb.records import Answer, Candidate, Filtered, Retrieval, Tokens
+from ragwb.service.answerer import Answerer
 from ragwb.service.config import ServiceConfig
 from ragwb.service.embedding import Embedder, Vectors
+from ragwb.service.evidence import Evidence
 from ragwb.service.index import Index
-from ragwb.service.ranking import Mask, Ranking, Scores, best, fuse, rerank
+from ragwb.service.ranking import Mask, Ranking, Scores, best, distinct, fuse, rerank
 from ragwb.service.visibility import Caller, filter_reasons, newest_versions
 
 Clock = Callable[[], datetime.datetime]
 Rewrite = Callable[[str], str | None]
+T = TypeVar("T")
+
+
+def _as_it_is(outcome: T) -> T:
+    return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """What becomes of a stage's outcome before the next stage takes it: nothing, unless planted.
+
+    Attributes:
+        visible: of the rows that the filters leave.
+        fused: of the fused list.
+        reranked: of the reranked one.
+        answer: of the answer.
+    """
+
+    visible: Callable[[Mask], Mask] = _as_it_is
+    fused: Callable[[Ranking], Ranking] = _as_it_is
+    reranked: Callable[[Ranking], Ranking] = _as_it_is
+    answer: Callable[[Answer], Answer] = _as_it_is
+
+
+NOTHING = Between()
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """What answers a question: configuration, index, model, clock and rewriter."""
+    """What answers a question.
+
+    Attributes:
+        rewrite: gives the question that is searched with; None where none is rewritten.
+        between: by question what becomes of the stages' outcomes; `/explain` knows nothing of it.
+        faults: names of the faults that are planted; a sound service has none.
+        answerer: makes answers of contexts; None where there is no `/answer`.
+    """
 
     config: ServiceConfig
     index: Index
     embedder: Embedder
     clock: Clock
     rewrite: Rewrite | None = None
+    between: Callable[[str], Between] = lambda _question: NOTHING
+    faults: tuple[str, ...] = ()
+    answerer: Answerer | None = None
+
+    def close(self) -> None:
+        """Close the index and what the answerer holds."""
+        self.index.close()
+        if self.answerer is not None:
+            self.answerer.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found: all that is told of it, and what an answer can be made of."""
+
+    retrieval: Retrieval
+    evidence: Evidence
 
 
 @dataclass(slots=True)
@@ -78,7 +130,14 @@ def load_rewrite(name: str | None) -> Rewrite | None:
 def retrieve(
     pipeline: Pipeline, caller: Caller, question: str, top_k: int, *, explain: bool
 ) -> Retrieval:
-    """The results of a question for a caller, with everything that the stages held.
+    """The results of a question for a caller, with everything that the stages held (`search`)."""
+    return search(pipeline, caller, question, top_k, explain=explain).retrieval
+
+
+def search(
+    pipeline: Pipeline, caller: Caller, question: str, top_k: int, *, explain: bool
+) -> Found:
+    """What the stages hold for a question and a caller, and what an answerer takes from there.
 
     Args:
         pipeline: the service.
@@ -87,25 +146,26 @@ def retrieve(
         top_k: results wanted, 1 to 100.
         explain: whether what the filters took is named too; else `filtered` is not observed.
     """
-    timings = Timings()
+    timings, index = Timings(), pipeline.index
     now = pipeline.clock()
+    between = pipeline.between(question)
     with timings.measure("total"):
         rewritten = _rewrite(pipeline, question, timings)
         query = rewritten or question
         scores, vector = score_channels(pipeline, query, timings)
         with timings.measure("filter"):
             reasons = document_reasons(pipeline, caller, now)
-            visible = visible_rows(pipeline.index, reasons)
+            visible = between.visible(visible_rows(index, reasons))
         channels = cut_channels(pipeline.config, scores, visible)
-        fused, reranked = order(pipeline, channels, vector, timings)
-        final = reranked or fused
+        fused, reranked = order(pipeline, channels, vector, timings, between)
+        final = without_duplicates(pipeline, reranked or fused)
         rows = final.rows[:top_k].tolist()
         with timings.measure("context"):
             context = _fit(pipeline, rows)
-        results = _results(pipeline.index, rows, final.scores[:top_k])
-    ids = pipeline.index.chunk_ids
+        results = _results(index, rows, final.scores[:top_k])
+    ids = index.chunk_ids
     taken = _filtered(pipeline, scores, visible, reasons) if explain else None
-    return Retrieval(
+    retrieval = Retrieval(
         trace_id=uuid.uuid4().hex,
         effective_at=now.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         rewritten_query=rewritten,
@@ -115,10 +175,13 @@ def retrieve(
         reranked=_candidates(ids, reranked) if reranked else None,
         results=results,
         context=[ids[row] for row in context],
-        tokens=Tokens(context=int(pipeline.index.tokens_of[context].sum()) if context else 0),
+        tokens=Tokens(context=int(index.tokens_of[context].sum()) if context else 0),
         timings_ms=timings.by_stage,
         model_calls=0 if vector is None else 1,
     )
+    closed = np.array([found == ("ACL",) for found in reasons], dtype=np.bool_)
+    evidence = Evidence(question, vector, tuple(context), np.flatnonzero(closed[index.document_of]))
+    return Found(retrieval, evidence)
 
 
 def score_channels(
@@ -171,15 +234,25 @@ def order(
     channels: dict[str, Ranking],
     vector: Vectors | None,
     timings: Timings,
+    between: Between = NOTHING,
 ) -> tuple[Ranking, Ranking | None]:
     """The fused list, and the reranked one when the service reranks."""
     config = pipeline.config
     with timings.measure("fusion"):
-        fused = fuse(channels, config.weights, config.rrf_k)
+        fused = between.fused(fuse(channels, config.weights, config.rrf_k))
     if not config.rerank or vector is None:
         return fused, None
     with timings.measure("rerank"):
-        return fused, rerank(pipeline.index, fused, vector, config.rerank_weight)
+        reranked = rerank(pipeline.index, fused, vector, config.rerank_weight)
+        return fused, between.reranked(reranked)
+
+
+def without_duplicates(pipeline: Pipeline, final: Ranking) -> Ranking:
+    """The final list as it is cut at top K: without later duplicates when that is configured."""
+    index, kind = pipeline.index, pipeline.config.deduplicate
+    if kind == "off":
+        return final
+    return distinct(final, index.text_of if kind == "text" else np.arange(len(index.chunk_ids)))
 
 
 def _rewrite(pipeline: Pipeline, question: str, timings: Timings) -> str | None:

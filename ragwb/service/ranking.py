@@ -63,6 +63,18 @@ def fuse(channels: Mapping[str, Ranking], weights: Mapping[str, float], k: int) 
     return Ranking(rows[order], scores[order])
 
 
+def distinct(ranking: Ranking, key_of: Rows) -> Ranking:
+    """The ranking without the rows whose key an earlier row has.
+
+    Args:
+        ranking: rows, best first.
+        key_of: a key by row of the index.
+    """
+    _, first = np.unique(key_of[ranking.rows], return_index=True)
+    kept = np.sort(first)
+    return Ranking(ranking.rows[kept], ranking.scores[kept])
+
+
 def max_sim(index: Index, rows: Rows, query: Vectors) -> Scores:
     """For each row the greatest cosine of the question with one of its sentences, -1 to 1."""
     starts, ends = index.sentence_starts[rows], index.sentence_starts[rows + 1]

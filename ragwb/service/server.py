@@ -19,13 +19,16 @@ from types import FrameType
 import uvicorn
 
 from ragwb.errors import UsageError
+from ragwb.service.answerer import load_answerer
 from ragwb.service.app import Running, create_app
 from ragwb.service.auth import read_key
 from ragwb.service.build import Progress, build_index
 from ragwb.service.config import ServiceConfig
-from ragwb.service.embedding import load_embedder
+from ragwb.service.embedding import Embedder, load_embedder
+from ragwb.service.faults import NO_FAULTS, Plan
 from ragwb.service.index import open_index
-from ragwb.service.pipeline import Clock, Pipeline, Rewrite, load_rewrite, utc_now
+from ragwb.service.pipeline import Clock, Pipeline, utc_now
+from ragwb.service.planting import Planted, plant
 
 READY_LINE = "ragwb serve: {url}"
 # What shows the progress of a build, and goes away when the build is done.
@@ -34,19 +37,20 @@ Watch = Callable[[], AbstractContextManager[Progress]]
 _STOP_TIMEOUT_S = 5.0
 
 
-def serve(config: ServiceConfig, *, watch: Watch | None = None) -> None:
+def serve(config: ServiceConfig, *, watch: Watch | None = None, plan: Plan = NO_FAULTS) -> None:
     """Serve until SIGINT or SIGTERM; on stdout one line with the URL when the index is ready.
 
     Args:
         config: the service's configuration.
         watch: opened around the build of the index, in the thread that builds.
+        plan: faults to plant.
 
     Raises:
         UsageError: the address is taken.
         UsageError, MissingExtraError, DocumentError, SourceError: the index cannot be built.
     """
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
-    service = _prepare(config, watch or _unwatched, utc_now)
+    service = _prepare(plant(config, plan), watch or _unwatched, utc_now)
     line = READY_LINE.format(url=_url(service.listening))
     # uvicorn raises a signal again after it has shut down: without these the process would die.
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -62,6 +66,8 @@ def serving(
     *,
     progress: Progress = lambda _stage, _done, _total: None,
     clock: Clock = utc_now,
+    plan: Plan = NO_FAULTS,
+    embedder: Embedder | None = None,
 ) -> Iterator[str]:
     """A service in a thread of this process; gives its base URL while the block runs.
 
@@ -69,11 +75,13 @@ def serving(
         config: the service's configuration.
         progress: told what is built, in the thread that builds; the service answers meanwhile.
         clock: the service's time.
+        plan: faults to plant.
+        embedder: the model of the vectors where it is loaded already; None loads the configured.
 
     Raises:
         UsageError, MissingExtraError, DocumentError, SourceError: as `serve`.
     """
-    service = _prepare(config, lambda: nullcontext(progress), clock)
+    service = _prepare(plant(config, plan), lambda: nullcontext(progress), clock, embedder)
     thread = threading.Thread(target=_run, args=(service, service.settled.set), daemon=True)
     thread.start()
     try:
@@ -91,6 +99,7 @@ class _Service:
     """A service that listens, and what builds its index.
 
     Attributes:
+        embedder: None until it is loaded, which may take a while.
         settled: set when the index is ready, or never will be.
         fault: why the index could not be built.
     """
@@ -99,7 +108,8 @@ class _Service:
     listening: socket.socket
     server: _Server
     watch: Watch
-    rewrite: Rewrite | None
+    planted: Planted
+    embedder: Embedder | None = None
     settled: threading.Event = field(default_factory=threading.Event)
     fault: BaseException | None = None
 
@@ -129,13 +139,15 @@ class _StoppedError(Exception):
     """The service ends while its index is being built."""
 
 
-def _prepare(config: ServiceConfig, watch: Watch, clock: Clock) -> _Service:
+def _prepare(
+    planted: Planted, watch: Watch, clock: Clock, embedder: Embedder | None = None
+) -> _Service:
     """A service whose address is taken; what is wrong and quick to find is found before that."""
+    config = planted.config
     key = read_key(config.key_file) if config.key_file else None
-    rewrite = load_rewrite(config.rewrite)
     running = Running(config=config, key=key, clock=clock)
     listening = _listen(config.host, config.port)
-    return _Service(running, listening, _Server(running), watch, rewrite)
+    return _Service(running, listening, _Server(running), watch, planted, embedder)
 
 
 def _run(service: _Service, on_ready: Callable[[], None]) -> None:
@@ -151,7 +163,7 @@ def _run(service: _Service, on_ready: Callable[[], None]) -> None:
         service.settled.set()
         service.listening.close()
         if service.running.pipeline is not None:
-            service.running.pipeline.index.close()
+            service.running.pipeline.close()
 
 
 def _build(service: _Service, on_ready: Callable[[], None]) -> None:
@@ -170,7 +182,7 @@ def _build(service: _Service, on_ready: Callable[[], None]) -> None:
 
 
 def _make_pipeline(service: _Service) -> Pipeline:
-    config = service.running.config
+    planted, config = service.planted, service.planted.config
     with service.watch() as progress:
 
         def watched(stage: str, done: int, total: int) -> None:
@@ -178,9 +190,18 @@ def _make_pipeline(service: _Service) -> Pipeline:
             progress(stage, done, total)
 
         _check_wanted(service)
-        embedder = load_embedder(config)
-        index = open_index(build_index(config, embedder, watched))
-    return Pipeline(config, index, embedder, service.running.clock, service.rewrite)
+        embedder = service.embedder or load_embedder(config)
+        index = open_index(build_index(config, embedder, watched, edit=planted.edit))
+    return Pipeline(
+        config,
+        index,
+        embedder,
+        service.running.clock,
+        rewrite=planted.rewrite,
+        between=planted.between(index),
+        faults=planted.names,
+        answerer=load_answerer(config, index, embedder),
+    )
 
 
 def _check_wanted(service: _Service) -> None:

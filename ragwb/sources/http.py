@@ -22,8 +22,8 @@ import httpx
 
 from ragwb.errors import AccessError, ReplyError, SourceError, UnreachableError, UsageError
 from ragwb.html import plain
+from ragwb.retry import MAX_ATTEMPTS, RETRIED_STATUS, refused_wait, retry_delay
 from ragwb.sources.body import ACCEPTED_CODING, read_body
-from ragwb.sources.retry import MAX_ATTEMPTS, RETRIED_STATUS, refused_wait, retry_delay
 from ragwb.sources.token import TokenSource
 
 # After so many calls in a row without any answer the service is taken for down: the rest of the
@@ -32,7 +32,7 @@ PATIENCE = 5
 # Waits so many seconds.
 Sleep = Callable[[float], Awaitable[None]]
 LAST_PORT = 65535
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,7 @@ class Link:
         client: the HTTP client; shared by the identities of a run.
         tokens: whose token goes into every call.
         timeout_s: deadline of one attempt in seconds, connecting and reading the body included.
+        max_attempts: how often a call is made at most, 1 or more.
         sleep: how to wait; a seam for tests.
     """
 
@@ -83,11 +84,13 @@ class Link:
         tokens: TokenSource,
         *,
         timeout_s: float,
+        max_attempts: int = MAX_ATTEMPTS,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._client = client
         self._tokens = tokens
         self._timeout_s = timeout_s
+        self._max_attempts = max_attempts
         self._sleep = sleep
         self._unanswered = 0
 
@@ -142,7 +145,7 @@ class Link:
         raise self._finished(failure.error, attempt)
 
     def _attempts_allowed(self) -> int:
-        return 1 if self._unanswered >= PATIENCE else MAX_ATTEMPTS
+        return 1 if self._unanswered >= PATIENCE else self._max_attempts
 
     def _count_unanswered(self, error: SourceError) -> None:
         self._unanswered = self._unanswered + 1 if isinstance(error, UnreachableError) else 0
@@ -243,7 +246,7 @@ def open_http_client(
         transport: replaces the network; a seam for tests.
     """
     url = httpx.URL(base_url)
-    plain_local = url.scheme == "http" and url.host in _LOOPBACK
+    plain_local = url.scheme == "http" and url.host in LOOPBACK
     return httpx.AsyncClient(
         transport=transport,
         timeout=None,  # one deadline over the whole attempt stands around every call

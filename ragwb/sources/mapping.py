@@ -8,6 +8,8 @@ body = { query = "{question}", size = "{topK}" }    # for GET: params
 results = "data.items[].{chunkId: id, score: score}"
 traceId = "meta.trace"
 channels = { vector = "debug.ann[].{chunkId: id}" }
+# for answer-eval; an expression in quotes of its own is a text: every reply of it is an answer
+answer = { mode = "'answer'", text = "reply", citations = "sources[].{chunkId: id}" }
 ```
 Each field of the protocol takes a JMESPath expression, or a table of expressions for a field that
 is an object. What is not mapped, and what an expression does not find, is not observed. Identity
@@ -30,7 +32,7 @@ from pydantic.alias_generators import to_camel
 
 from ragwb.errors import ReplyError, UsageError
 from ragwb.html import plain
-from ragwb.records import Retrieval, names_identity
+from ragwb.records import Answered, names_identity
 from ragwb.settings import EVAL_PATH
 
 WHERE = "[tool.ragwb.source]"
@@ -111,7 +113,7 @@ def load_mapping(source: Mapping[str, Any]) -> SourceMapping | None:
     """
     if not set(source) - PROTOCOL_KEYS:
         return None
-    fields = {to_camel(name) for name in Retrieval.model_fields}
+    fields = {to_camel(name) for name in Answered.model_fields}
     expressions: dict[str, Any] = {}
     for key, value in source.items():
         if key in _PLACES:

@@ -8,33 +8,32 @@ observed".
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import math
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import httpx
-from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
+from pydantic import ValidationError
 
 from ragwb.errors import ReplyError, SourceError
-from ragwb.html import plain
 from ragwb.records import (
     CHANNEL_STAGES,
     STAGES,
+    Answered,
     Chunk,
     Explanation,
     Record,
     Retrieval,
-    ServiceManifest,
 )
+from ragwb.retry import MAX_ATTEMPTS
+from ragwb.secrets import Secrets
 from ragwb.settings import EVAL_PATH, Settings
 from ragwb.sources.http import Answer, Link, Sleep, check_base_url, open_http_client
 from ragwb.sources.mapping import SourceMapping, load_base_path, load_mapping
-from ragwb.sources.secrets import Secrets
+from ragwb.sources.reading import FullManifest, parsed, read_manifest, unusable, without_bom
 from ragwb.sources.token import TokenSource, token_source
 
 DEFAULT_CONCURRENCY = 4
@@ -48,12 +47,9 @@ MOST_PAGES = 10_000
 # Names that a channel cannot have: ranks of channels and of later stages stand in one table.
 RESERVED_STAGES = frozenset(STAGES) - frozenset(CHANNEL_STAGES)
 _NOT_THERE = frozenset({403, 404, 405, 501})
-_MANIFEST_TABLES = frozenset({"chunking", "identity"})
-_BOM = b"\xef\xbb\xbf"
 
 _log = logging.getLogger(__name__)
 
-R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
 # A document and one of its versions; None stands for all of them.
 DocumentRef = tuple[str, str | None]
@@ -61,22 +57,15 @@ DocumentRef = tuple[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a service answered to one question, and what the call took (see `http.Answer`)."""
+    """What a service answered to one question, and what the call took (see `http.Answer`).
+
+    Of a call of `answer` the retrieval is an `Answered`, which holds the answer too.
+    """
 
     retrieval: Retrieval
     latency_ms: float
     waited_ms: float
     attempts: int
-
-
-class FullManifest(ServiceManifest):
-    """A service's manifest with whatever it says beyond the protocol."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-class _Object(RootModel[dict[str, Any]]):
-    """Any JSON object."""
 
 
 class _Chunks(Record):
@@ -137,7 +126,7 @@ class ServiceClient:
             if error.status in _NOT_THERE:
                 return None
             raise
-        manifest, unread = _read_manifest(answer, f"GET {url}")
+        manifest, unread = read_manifest(answer, f"GET {url}")
         if unread:
             self._warn(f"GET {url}: not readable, taken as not said: {'; '.join(unread)}")
         return manifest
@@ -154,19 +143,15 @@ class ServiceClient:
                 than `top_k` results, since no position in it is what it would have been for
                 `top_k`.
         """
-        if self._mapping is not None:
-            call = f"{self._mapping.method} {self._base_url}{self._mapping.path}"
-            retrieval, answer = await self._retrieve_mapped(self._mapping, call, question, top_k)
-        else:
-            call = f"POST {self._root}/retrieve"
-            answer = await self._link.call(
-                "POST", f"{self._root}/retrieve", body={"question": question, "topK": top_k}
-            )
-            retrieval = _parsed(Retrieval, answer, call)
-        fault = _misfit(retrieval, top_k, self._mapping)
-        if fault is not None:
-            raise ReplyError(f"{call}: {fault}", attempts=answer.attempts)
-        return Reply(retrieval, answer.latency_ms, answer.waited_ms, answer.attempts)
+        return await self._ask(Retrieval, "/retrieve", question, top_k)
+
+    async def answer(self, question: str, top_k: int) -> Reply:
+        """The service's answer to one question, with all of its retrieval.
+
+        Arguments and errors are those of `retrieve`; a service without `/answer` refuses it with a
+        404, 405 or 501.
+        """
+        return await self._ask(Answered, "/answer", question, top_k)
 
     async def explain(self, question: str, chunk_ids: Sequence[str]) -> list[Explanation] | None:
         """What the service knows of each chunk for a question; None: not observed."""
@@ -177,7 +162,7 @@ class ServiceClient:
             )
             if answer is None:
                 return None
-            found += _parsed(_Explanations, answer, f"POST {self._root}/explain").chunks
+            found += parsed(_Explanations, answer, f"POST {self._root}/explain").chunks
         return found
 
     async def get_chunks(self, chunk_ids: Iterable[str]) -> list[Chunk] | None:
@@ -221,8 +206,28 @@ class ServiceClient:
                 return None
         return found
 
-    async def _retrieve_mapped(
-        self, mapping: SourceMapping, call: str, question: str, top_k: int
+    async def _ask(self, model: type[Retrieval], path: str, question: str, top_k: int) -> Reply:
+        if self._mapping is not None:
+            call = f"{self._mapping.method} {self._base_url}{self._mapping.path}"
+            retrieval, answer = await self._ask_mapped(self._mapping, model, call, question, top_k)
+        else:
+            call = f"POST {self._root}{path}"
+            answer = await self._link.call(
+                "POST", self._root + path, body={"question": question, "topK": top_k}
+            )
+            retrieval = parsed(model, answer, call)
+        fault = _misfit(retrieval, top_k, self._mapping)
+        if fault is not None:
+            raise ReplyError(f"{call}: {fault}", attempts=answer.attempts)
+        return Reply(retrieval, answer.latency_ms, answer.waited_ms, answer.attempts)
+
+    async def _ask_mapped(
+        self,
+        mapping: SourceMapping,
+        model: type[Retrieval],
+        call: str,
+        question: str,
+        top_k: int,
     ) -> tuple[Retrieval, Answer]:
         path, body, params = mapping.request(question, top_k)
         answer = await self._link.call(
@@ -232,11 +237,11 @@ class ServiceClient:
             params=params or None,
         )
         try:
-            return Retrieval.model_validate(mapping.read(_without_bom(answer.body))), answer
+            return model.model_validate(mapping.read(without_bom(answer.body))), answer
         except ReplyError as error:
             raise ReplyError(f"{call}: {error}", attempts=answer.attempts) from error
         except ValidationError as error:
-            raise _unusable(error, answer, call) from error
+            raise unusable(error, answer, call) from error
 
     async def _check_host(self) -> None:
         try:
@@ -254,7 +259,7 @@ class ServiceClient:
         answer = await self._optional("/chunks", body)
         if answer is None:
             return None
-        return _parsed(_Chunks, answer, f"POST {self._root}/chunks")
+        return parsed(_Chunks, answer, f"POST {self._root}/chunks")
 
     async def _optional(self, path: str, body: Mapping[str, object]) -> Answer | None:
         if self._mapping is not None:
@@ -274,6 +279,7 @@ async def open_clients(
     identities: Mapping[str, TokenSource] | None = None,
     concurrency: int = DEFAULT_CONCURRENCY,
     timeout_s: float = DEFAULT_TIMEOUT_S,
+    max_attempts: int = MAX_ATTEMPTS,
     transport: httpx.AsyncBaseTransport | None = None,
     sleep: Sleep = asyncio.sleep,
 ) -> AsyncIterator[dict[str | None, ServiceClient]]:
@@ -284,6 +290,7 @@ async def open_clients(
         identities: further token sources by label (`--identity label=TOKEN_FILE`).
         concurrency: calls at a time, over all identities.
         timeout_s: deadline of one attempt in seconds.
+        max_attempts: how often a call is made at most, 1 or more.
         transport: replaces the network; a seam for tests.
         sleep: replaces the waits between attempts; a seam for tests.
     """
@@ -302,71 +309,13 @@ async def open_clients(
         yield {
             label: ServiceClient(
                 base_url,
-                Link(http, source, timeout_s=timeout_s, sleep=sleep),
+                Link(http, source, timeout_s=timeout_s, max_attempts=max_attempts, sleep=sleep),
                 mapping=mapping,
                 base_path=base_path,
                 told=told,
             )
             for label, source in tokens.items()
         }
-
-
-def _parsed(model: type[R], answer: Answer, call: str) -> R:
-    try:
-        return model.model_validate_json(_without_bom(answer.body))
-    except ValidationError as error:
-        raise _unusable(error, answer, call) from error
-
-
-def _read_manifest(answer: Answer, call: str) -> tuple[FullManifest, list[str]]:
-    """A manifest without the fields that cannot be read, and for each of those what it said."""
-    read = _parsed(_Object, answer, call).root
-    unread: list[str] = []
-    said = {key: _finite(value, key, unread) for key, value in read.items()}
-    try:
-        return FullManifest.model_validate(said), unread
-    except ValidationError as error:
-        faults = {_place(fault["loc"]): fault["msg"] for fault in reversed(error.errors())}
-    for place, reason in sorted(faults.items()):
-        table = said if len(place) == 1 else said[place[0]]
-        found = plain(json.dumps(table.get(place[-1])), width=40)
-        unread.append(f"{'.'.join(place)} {found} ({plain(reason, width=80)})")
-        table[place[-1]] = None
-    return FullManifest.model_validate(said), unread
-
-
-def _finite(value: Any, place: str, unread: list[str]) -> Any:
-    """A value with None where JSON has no number for it (NaN, 1e400); each is added to `unread`."""
-    if isinstance(value, float) and not math.isfinite(value):
-        unread.append(f"{plain(place, width=80)} {json.dumps(value)} (not a number of JSON)")
-        return None
-    if isinstance(value, list):
-        return [_finite(item, f"{place}.{i}", unread) for i, item in enumerate(value)]
-    if isinstance(value, dict):
-        return {key: _finite(item, f"{place}.{key}", unread) for key, item in value.items()}
-    return value
-
-
-def _place(location: tuple[int | str, ...]) -> tuple[str, ...]:
-    """The field of a manifest that a fault stands in, or of one of its tables."""
-    depth = 2 if location and location[0] in _MANIFEST_TABLES else 1
-    return tuple(str(step) for step in location[:depth])
-
-
-def _without_bom(body: bytes) -> bytes:
-    return body.removeprefix(_BOM)
-
-
-def _unusable(error: ValidationError, answer: Answer, call: str) -> ReplyError:
-    """One line for the first fault of a reply: where it stands and what is wrong."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    if first["type"] == "json_invalid":
-        kind = answer.content_type or "no content type"
-        message = f"{call}: the reply is not JSON ({kind}): {plain(first['msg'], width=120)}"
-    else:
-        where = ".".join(str(part) for part in first["loc"]) or "the reply"
-        message = f"{call}: {plain(where, width=80)}: {plain(first['msg'], width=120)}"
-    return ReplyError(message, attempts=answer.attempts)
 
 
 def _misfit(retrieval: Retrieval, top_k: int, mapping: SourceMapping | None) -> str | None:

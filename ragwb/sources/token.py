@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ragwb.errors import AccessError, UsageError
+from ragwb.secrets import Secrets
 from ragwb.settings import Settings
-from ragwb.sources.secrets import Secrets
 
 TOKEN_VARIABLE = "RAGWB_TOKEN"
 COMMAND_TIMEOUT_S = 60

@@ -65,14 +65,37 @@ class Leak:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerFinding:
+    """What is wrong with an answer whose evidence stood before it.
+
+    Attributes:
+        reason: a reason code of the stage `generation`, or NOT_OBSERVED.
+        where: mode, text, citations or actions.
+        start, end: code points of the answer's text, None where it is no place in it.
+        proof: what says so, in a sentence.
+        missing_field: with NOT_OBSERVED the field that would decide, else None.
+    """
+
+    reason: str
+    where: str
+    start: int | None
+    end: int | None
+    proof: str
+    missing_field: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CaseVerdict:
     """Why one case failed in one repeat.
 
     Attributes:
         stage, reason: `security` before all, else those of its earliest known group (of equals the
-            lower index); `unknown` only when no group is known.
-        groups: the lost groups, in their order; () when only a leak makes the case fail.
+            lower index), else those of its answer; `unknown` only when nothing is known.
+        groups: the lost groups, in their order; those that stood in the context and are not cited
+            when that is the reason; else ().
         leaks: evidence that must not be there, the gravest first.
+        findings: what is wrong with the answer, as it is named first; () when a group was lost
+            before it, since the answer may have followed from that.
     """
 
     case_id: str
@@ -81,6 +104,12 @@ class CaseVerdict:
     reason: str
     groups: tuple[GroupVerdict, ...]
     leaks: tuple[Leak, ...] = ()
+    findings: tuple[AnswerFinding, ...] = ()
+
+    @property
+    def is_lost_before_answer(self) -> bool:
+        """Whether retrieval made the case fail: evidence was lost, or came back and must not."""
+        return bool(self.leaks) or any(group.stage != "generation" for group in self.groups)
 
     @property
     def group(self) -> str:
@@ -92,9 +121,8 @@ class CaseVerdict:
         """The sentence that proves the case's stage and reason."""
         if self.leaks:
             return self.leaks[0].proof
-        return next(
-            g.proof for g in self.groups if (g.stage, g.reason) == (self.stage, self.reason)
-        )
+        told = (g.proof for g in self.groups if (g.stage, g.reason) == (self.stage, self.reason))
+        return next(told, None) or self.findings[0].proof
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of a case, with the keys that scripts rely on."""
@@ -112,8 +140,9 @@ class TriagedCase:
     """A case over its repeats.
 
     Attributes:
-        verdict: of the repeat that stands for the case: the first with its most frequent stage and
-            reason among the repeats that failed (of equals the earliest stage).
+        verdict: of the repeat that stands for the case: among those with a leak, else among those
+            that failed, the first with the most frequent stage and reason (of equals the earliest
+            stage).
         counts: number of repeats by (stage, reason), the most frequent first.
         n_repeats: repeats that answered.
         n_failed: those that failed.

@@ -8,14 +8,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ragwb.html import visible
+from ragwb.view.answer_charts import answer_figures
+from ragwb.view.journey import rank_journey
+from ragwb.view.judge_charts import judge_agreement
 from ragwb.view.panel import frame_rows
 from ragwb.view.theme import BLUE, GREY, METRIC_COLOURS, STAGE_COLOURS
+from ragwb.view.triage_charts import funnel, losses_by_stage, losses_by_tag
 
 if TYPE_CHECKING:
     import altair as alt
     import pandas as pd
 
     from ragwb.measure.summary import Scores
+
+__all__ = [
+    "CURVE_METRICS",
+    "answer_figures",
+    "funnel",
+    "judge_agreement",
+    "latency_by_stage",
+    "losses_by_stage",
+    "losses_by_tag",
+    "rank_journey",
+    "score_by_k",
+    "score_by_slice",
+]
 
 CURVE_METRICS = ("recall", "hit_rate", "mrr", "ndcg")
 _WIDTH = 560

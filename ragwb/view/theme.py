@@ -7,10 +7,13 @@ paper. Their text takes the colour of the page, which makes them legible in ligh
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ragwb.html import tag
+from ragwb.html import plain, tag
 from ragwb.view.panel import Panel
+
+if TYPE_CHECKING:
+    import altair as alt
 
 # Okabe and Ito's palette, told apart with every common colour blindness and in grey print.
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
@@ -30,15 +33,36 @@ STAGE_COLOURS = {
     "results": RED,
     "context": SKY,
 }
+# By stage at which triage says that evidence was lost; like the trace's stages where they meet.
+TRIAGE_COLOURS = {
+    "knowledge": "#8B5A2B",
+    "filter": ORANGE,
+    "recall": BLUE,
+    "fusion": GREEN,
+    "rerank": PURPLE,
+    "context": SKY,
+    "generation": "#5B3FA0",
+    "security": RED,
+    "unknown": GREY,
+}
 METRIC_COLOURS = {"recall": BLUE, "hit_rate": ORANGE, "mrr": GREEN, "ndcg": PURPLE}
 
 # A colour that no chart uses for data; `svg` turns it into the colour of the surrounding text.
 _INK = "#010203"
+# Charts are measured in a font that is everywhere, for each missing one costs time, and shown in
+# the reader's own.
+_DRAWN_FONT = "sans-serif"
 _FONT = "system-ui, 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', sans-serif"
+
+VEGA_LITE = "https://vega.github.io/schema/vega-lite/v6.json"
 
 CONFIG: dict[str, Any] = {
     "background": "transparent",
-    "font": _FONT,
+    # Room for a reader's font that is wider than the one that is measured.
+    "padding": {"left": 16, "top": 5, "right": 16, "bottom": 5},
+    # A label for each mark would double a picture, and say no more than its table does.
+    "aria": False,
+    "font": _DRAWN_FONT,
     "view": {"stroke": None},
     "title": {"color": _INK, "fontSize": 14, "anchor": "start", "subtitleColor": _INK},
     "axis": {
@@ -77,7 +101,15 @@ def setup() -> Panel:
     alt.renderers.register("ragwb", render)
     alt.renderers.enable("ragwb")
     style = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
-    return Panel("", tag("style", style))
+    return Panel("", tag("style", style + stage_styles()))
+
+
+def stage_styles() -> str:
+    """The style rules that give `.rw-stage-<stage>` the colour of a stage of triage."""
+    return "".join(
+        f".rw-stage-{stage} {{ --rw-stage: {colour}; }}\n"
+        for stage, colour in TRIAGE_COLOURS.items()
+    )
 
 
 def render(spec: dict[str, Any], **_: object) -> dict[str, str]:
@@ -90,4 +122,14 @@ def svg(spec: dict[str, Any]) -> str:
     import vl_convert
 
     drawn: str = vl_convert.vegalite_to_svg(spec, config=CONFIG, allowed_base_urls=[])
+    drawn = drawn.replace(f'font-family="{_DRAWN_FONT}"', f'font-family="{_FONT}"')
     return drawn.replace(_INK, "currentColor")
+
+
+def chart_panel(chart: alt.TopLevelMixin | dict[str, Any]) -> Panel:
+    """A chart, or its Vega-Lite specification, as a panel whose text is the chart's title."""
+    spec = chart if isinstance(chart, dict) else chart.to_dict()
+    title = spec.get("title") or ""
+    words = [title] if isinstance(title, str) else [title["text"], title.get("subtitle") or ""]
+    text = ". ".join(plain(part) for part in words if part)
+    return Panel(text, tag("div", svg(spec), class_="rw-chart", role="img", aria_label=text))

@@ -13,10 +13,12 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 BENCHMARKS = (
+    ("bench_browser.py",),
     ("bench_commands.py",),
     ("bench_runner.py",),
     ("bench_scoring.py",),
     ("bench_scoring.py", "--cases", "1000000"),
+    ("bench_whatif.py",),
 )
 
 

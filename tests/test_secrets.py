@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from ragwb.sources.secrets import Secrets
+from ragwb.secrets import Secrets
 
 TOKEN = "AbC/dEf/123456+xyz=="
 ESCAPED = "".join(f"\\u{ord(char):04x}" for char in TOKEN)

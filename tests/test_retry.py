@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ragwb.sources.retry import (
+from ragwb.retry import (
     LONGEST_WAIT_S,
     LONGEST_WAITING_S,
     MAX_ATTEMPTS,

@@ -1,0 +1,309 @@
+"""`ragwb judge`: ask a judge, hold it against people, draw a sheet for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragwb.cli.options import Format, OutputFormat, print_json, print_rows
+from ragwb.errors import UsageError
+from ragwb.html import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ragwb.chat.endpoint import ChatModel
+    from ragwb.judge.answers import RunAnswer
+    from ragwb.judge.items import Item
+    from ragwb.judge.rubric import Rubric
+    from ragwb.judge.verdicts import Verdicts
+    from ragwb.report.judging import JudgeReview
+
+    Split = Callable[[list[RunAnswer]], list[RunAnswer]]
+
+judge_app = typer.Typer(no_args_is_help=True)
+
+NOTHING_SCORED = 2
+
+Items = Annotated[
+    Path | None, typer.Option(help="What to judge, JSON Lines or CSV: item_id and its texts.")
+]
+OfRun = Annotated[str | None, typer.Option("--run", help="Judge the answers of a saved run.")]
+RubricFile = Annotated[
+    Path | None, typer.Option("--rubric", help="A rubric's file, or one of --kind.")
+]
+KindOption = Annotated[
+    str, typer.Option("--kind", help="The rubric that comes with ragwb: answer, support, pair.")
+]
+
+
+@judge_app.command("run")
+def run_command(
+    judge_url: Annotated[str, typer.Option(help="OpenAI-compatible endpoint, before /v1.")],
+    model: Annotated[str, typer.Option(help="The judge's model.")],
+    out: Annotated[Path, typer.Option(help="Where the verdicts go, JSON Lines.")],
+    items: Items = None,
+    run: OfRun = None,
+    rubric: RubricFile = None,
+    kind: KindOption = "answer",
+    key_env: Annotated[
+        str | None, typer.Option(help="Environment variable that holds the endpoint's key.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(help="Verdicts an item, fixed before.")] = 1,
+    temperature: Annotated[float, typer.Option(help="0 to 0.3.")] = 0.0,
+    max_tokens: Annotated[int, typer.Option(help="Most tokens of one verdict.")] = 1024,
+    timeout: Annotated[float, typer.Option(help="Seconds for one verdict.")] = 60.0,
+    concurrency: Annotated[int, typer.Option(help="Verdicts under way at once.")] = 4,
+    split: Annotated[
+        str, typer.Option(help="Who splits answers into claims: rules, or model (the judge's).")
+    ] = "rules",
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask again what is known.")] = False,
+    output: OutputFormat = Format.table,
+) -> None:
+    """Ask a judge about items or a run's answers; what is malformed or missing stays unscored."""
+    from ragwb.chat.endpoint import ChatModel
+
+    asked = _rubric(rubric, kind)
+    judge = ChatModel(
+        url=judge_url,
+        model=model,
+        key_env=key_env,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        timeout_s=timeout,
+    )
+    answers, material = _material(items, run, asked, _splitter(split, judge))
+    verdicts = _ask(judge, material, asked, repeats, concurrency, is_cached=not no_cache)
+    from ragwb.judge.verdicts import save_verdicts
+
+    save_verdicts(verdicts.verdicts, out)
+    _print_run(verdicts, asked, answers, output)
+    typer.echo(f"verdicts: {out}", err=True)
+    if len(verdicts.unscored()) == len(verdicts.item_ids):
+        raise typer.Exit(NOTHING_SCORED)
+
+
+@judge_app.command("calibrate")
+def calibrate_command(
+    labels: Annotated[Path, typer.Option(help="Labels by people, CSV or JSON Lines.")],
+    verdicts: Annotated[Path, typer.Option(help="The judge's verdicts, JSON Lines.")],
+    second: Annotated[
+        Path | None, typer.Option(help="Verdicts of another judge or rubric, to compare.")
+    ] = None,
+    rubric: RubricFile = None,
+    key: Annotated[
+        Path | None, typer.Option(help="The key of the blind sheet that the labels are of.")
+    ] = None,
+    criterion: Annotated[
+        list[str] | None, typer.Option(help="What to compare; default all that both rate.")
+    ] = None,
+    cut: Annotated[
+        str | None, typer.Option(help="Compare only whether a value is at least this.")
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="A tag to slice by.")] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Put it on record for this model and rubric.")
+    ] = False,
+    min_kappa: Annotated[float, typer.Option(help="Least kappa of a judge that may block.")] = 0.6,
+    min_labels: Annotated[int, typer.Option(help="Least labelled items for that.")] = 50,
+    report: Annotated[Path | None, typer.Option(help="Write REPORT.json and REPORT.html.")] = None,
+    output: OutputFormat = Format.table,
+) -> None:
+    """Hold a judge against human labels: agreement, kappa, correlation, bias, what it may do."""
+    from ragwb.report.files import check_report_path
+    from ragwb.report.judging import review_judge
+
+    if report is not None:
+        check_report_path(report)
+
+    review = review_judge(
+        labels,
+        verdicts,
+        second=second,
+        rubric=rubric,
+        key=key,
+        criteria=criterion or (),
+        cut=cut,
+        by=by,
+        min_kappa=min_kappa,
+        min_labels=min_labels,
+        record=record,
+    )
+    _print_review(review, output)
+    if report is not None:
+        from ragwb.report.judge_report import write_judge_report
+
+        files = {"labels": labels, "verdicts": verdicts, "second": second, "rubric": rubric}
+        files["key"] = key
+        options: dict[str, Any] = {
+            name: str(path.absolute()) if path else "" for name, path in files.items()
+        }
+        options |= {"criteria": criterion or [], "cut": cut or "", "by": by or ""}
+        options |= {"min_kappa": min_kappa, "min_labels": min_labels}
+        write_judge_report(review, report, options)
+        typer.echo(f"report: {report}.html (and .json)", err=True)
+
+
+@judge_app.command("sample")
+def sample_command(
+    out: Annotated[Path, typer.Option(help="The sheet, CSV; its key goes beside it.")],
+    items: Items = None,
+    run: OfRun = None,
+    rubric: RubricFile = None,
+    kind: KindOption = "answer",
+    size: Annotated[int, typer.Option(help="Items of the sheet.")] = 50,
+    by: Annotated[list[str] | None, typer.Option(help="Tags that make the strata.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the drawing; the same, the same sheet.")] = 1,
+    output: OutputFormat = Format.table,
+) -> None:
+    """Draw a stratified sample for blind review: no scores, no models, ids that tell nothing."""
+    from ragwb.judge.sampling import draw_sample, write_sheet
+
+    asked = _rubric(rubric, kind)
+    _, material = _material(items, run, asked)
+    sample = draw_sample(material, size, by=by or (), seed=seed)
+    key = write_sheet(sample, asked, out)
+    print_rows(
+        [{"stratum": plain(name), "drawn": n, "of": total} for name, n, total in sample.strata],
+        output,
+    )
+    typer.echo(f"sheet: {out}; keep {key} from the annotators", err=True)
+
+
+def _rubric(path: Path | None, kind: str) -> Rubric:
+    from typing import cast
+
+    from ragwb.judge.rubric import MATERIAL, Kind, default_rubric, load_rubric
+
+    if path is not None:
+        return load_rubric(path)
+    if kind not in MATERIAL:
+        raise UsageError(f"--kind {plain(kind)}: must be {', '.join(MATERIAL)}")
+    return default_rubric(cast("Kind", kind))
+
+
+def _material(
+    items: Path | None, run: str | None, rubric: Rubric, split: Split | None = None
+) -> tuple[list[RunAnswer], list[Item]]:
+    """What is judged: a file's items, or a run's answers with theirs."""
+    from ragwb.judge.items import load_items
+
+    if (items is None) == (run is None):
+        raise UsageError("give --items FILE or --run RUN, one of them")
+    if items is not None:
+        return [], load_items(items, rubric.kind)
+    from ragwb.judge.answers import items_of, run_answers_of
+    from ragwb.runs.store import load_run
+
+    answers = run_answers_of(load_run(str(run)))
+    if split is not None and rubric.kind == "support":
+        answers = split(answers)
+    material = items_of(answers, rubric)
+    if not material:
+        raise UsageError(f"run {plain(run)} holds nothing that a {rubric.kind} rubric judges")
+    return answers, material
+
+
+def _splitter(name: str, judge: ChatModel) -> Split | None:
+    """How answers are split by the judge's model; None for the rules."""
+    if name not in {"rules", "model"}:
+        raise UsageError(f"--split {plain(name)}: must be rules or model")
+    if name == "rules":
+        return None
+
+    def split(answers: list[RunAnswer]) -> list[RunAnswer]:
+        from ragwb.chat.endpoint import ChatClient
+        from ragwb.judge.splitting import split_by_model
+
+        with ChatClient(judge) as client:
+            done, failed = split_by_model(answers, client)
+        for item_id, why in failed.items():
+            typer.echo(f"not split, and left out: {plain(item_id)}: {plain(why)}", err=True)
+        return done
+
+    return split
+
+
+def _ask(
+    judge: ChatModel,
+    material: list[Item],
+    rubric: Rubric,
+    repeats: int,
+    concurrency: int,
+    *,
+    is_cached: bool,
+) -> Verdicts:
+    from contextlib import ExitStack
+
+    from ragwb.chat.endpoint import ChatClient
+    from ragwb.cli.progress import progress_bar
+    from ragwb.judge.cache import VerdictCache
+    from ragwb.judge.client import judge_items
+    from ragwb.settings import load_settings
+
+    with ExitStack() as opened:
+        cache = None
+        if is_cached:
+            cache = opened.enter_context(VerdictCache(load_settings().home / "judge"))
+        client = opened.enter_context(ChatClient(judge))
+        return judge_items(
+            material,
+            rubric,
+            client,
+            repeats=repeats,
+            cache=cache,
+            concurrency=concurrency,
+            on_progress=opened.enter_context(progress_bar("judging")),
+        )
+
+
+def _print_run(
+    verdicts: Verdicts, rubric: Rubric, answers: list[RunAnswer], output: Format
+) -> None:
+    """How many verdicts there are, the reasons of those there are not, and the rates of claims."""
+    from collections import Counter
+    from dataclasses import asdict
+
+    unscored = Counter(verdict.unscored for verdict in verdicts.verdicts if verdict.unscored)
+    rows: list[dict[str, Any]] = [
+        {"figure": "items", "value": len(verdicts.item_ids)},
+        {"figure": "unscored items", "value": len(verdicts.unscored())},
+        {
+            "figure": "verdicts from the cache",
+            "value": sum(v.from_cache for v in verdicts.verdicts),
+        },
+    ]
+    rows += [{"figure": f"unscored: {plain(why)}", "value": n} for why, n in unscored.items()]
+    if answers and rubric.kind == "support":
+        from ragwb.judge.answers import claims_of
+        from ragwb.judge.support import support_figures
+
+        figures = support_figures(claims_of(answers, verdicts), [a.item_id for a in answers])
+        rows += [{"figure": name, "value": value} for name, value in asdict(figures).items()]
+    print_rows(rows, output)
+
+
+def _print_review(review: JudgeReview, output: Format) -> None:
+    if output == Format.json:
+        print_json(review.to_dict())
+        return
+    if output == Format.csv:
+        print_rows(
+            [
+                {"criterion": one.criterion, "cut": one.cut, **row}
+                for one in (*review.calibrations, *review.decisions)
+                for row in one.rows()
+            ],
+            output,
+        )
+        return
+    from ragwb.report import judge_sections
+
+    panels = [review.headline(), judge_sections.figures(review), judge_sections.confusion(review)]
+    if any(one.slices for one in review.calibrations):
+        panels.append(judge_sections.slices(review))
+    if review.comparisons:
+        panels.append(judge_sections.comparison(review))
+    typer.echo("\n\n".join(panel.text for panel in panels))

@@ -1,0 +1,168 @@
+"""`ragwb triage` says of every failed case where its evidence disappeared, and what proves it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragwb.cli.options import Format, OutputFormat, parse_identities, print_json, print_rows
+from ragwb.errors import GoldenError
+from ragwb.html import plain
+
+if TYPE_CHECKING:
+    from ragwb.runs.store import Run
+    from ragwb.runs.traces import Traces
+    from ragwb.settings import Settings
+    from ragwb.triage.result import Triage
+    from ragwb.triage.verdict import TriagedCase
+
+triage_app = typer.Typer()
+
+
+@triage_app.command("triage", short_help="Say where each failed case lost its evidence, and why.")
+def triage_command(
+    run: Annotated[
+        str, typer.Argument(help="Run id, unique prefix, path, baseline name or latest.")
+    ],
+    top_k: Annotated[
+        int | None, typer.Option(help="The cut of the results; default the run's top K.")
+    ] = None,
+    case: Annotated[str | None, typer.Option(help="One failed case in full.")] = None,
+    what_if: Annotated[
+        bool, typer.Option("--what-if", help="What other settings would fix and break.")
+    ] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask nothing; the saved run alone.")
+    ] = False,
+    base_url: Annotated[
+        str | None, typer.Option(help="Where to ask /explain; default the run's service.")
+    ] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Questions under way at once.")] = 4,
+    token_file: Annotated[Path | None, typer.Option(help="A file that holds the token.")] = None,
+    token_command: Annotated[
+        str | None, typer.Option(help="A command that prints the token.")
+    ] = None,
+    identity: Annotated[
+        list[str] | None, typer.Option(help="LABEL=TOKEN_FILE for cases with that access label.")
+    ] = None,
+    output: OutputFormat = Format.table,
+) -> None:
+    """Say where each failed case lost its evidence, and what proves it.
+
+    Asks the run's service for what the trace alone cannot tell, if it answers and is the same;
+    what it says is kept with the run.
+    """
+    identities = parse_identities(identity or [])
+    from ragwb.cli.triage_table import quoted
+    from ragwb.runs.store import load_run
+    from ragwb.runs.traces import load_traces
+    from ragwb.settings import load_settings
+    from ragwb.triage.attribute import checked_k, triage_traces
+
+    settings = load_settings(base_url=base_url, token_file=token_file, token_command=token_command)
+    opened = load_run(run, settings)
+    checked_k(opened, top_k)
+    _check_id_space(opened)
+    traces = load_traces(opened)
+    if not offline:
+        is_given = base_url is not None or token_file is not None or token_command is not None
+        where = base_url or opened.manifest.base_url
+        _ask(traces, settings, where, top_k, identities, concurrency, is_given=is_given)
+    found = triage_traces(traces, k=top_k)
+    hint = f"ragwb triage {quoted(run)}" + ("" if top_k is None else f" --top-k {top_k}")
+    _print(found, None if case is None else found.case(case), output, hint, what_if=what_if)
+
+
+def _check_id_space(opened: Run) -> None:
+    """Say that nothing of the set is known here, which is one fault and not one of every case."""
+    from ragwb.runs.id_space import check_id_space
+
+    try:
+        check_id_space(opened)
+    except GoldenError as error:
+        _warn(str(error))
+
+
+def _ask(
+    traces: Traces,
+    settings: Settings,
+    where: str | None,
+    top_k: int | None,
+    identities: dict[str, Path],
+    concurrency: int,
+    *,
+    is_given: bool,
+) -> None:
+    """Have the run's service explain what it was not asked; what stands in the way is a line."""
+    from dataclasses import replace
+
+    from ragwb.cli.progress import progress_bar
+    from ragwb.runs.explaining import explain_chunks, is_token_meant_for
+    from ragwb.triage.asking import unexplained
+
+    wanted = unexplained(traces, k=top_k)
+    if not wanted:
+        return
+    if where is None:
+        _warn("the run names no service: --base-url URL asks one, --offline none")
+        return
+    if not is_given and not is_token_meant_for(settings, where):
+        _warn(
+            f"{where}, where the run was made, is not asked: the token in force is for "
+            f"{settings.base_url}; --base-url {where} sends it there"
+        )
+        return
+    with progress_bar("explaining") as on_progress:
+        asked = explain_chunks(
+            traces.run,
+            wanted,
+            replace(settings, base_url=where),
+            identities=identities,
+            concurrency=concurrency,
+            on_progress=on_progress,
+        )
+    traces.add_explanations(asked.explained)
+    for warning in asked.warnings:
+        _warn(warning)
+
+
+def _warn(line: str) -> None:
+    typer.echo(f"ragwb: {plain(line)}", err=True)
+
+
+def _print(
+    found: Triage, case: TriagedCase | None, output: Format, hint: str, *, what_if: bool
+) -> None:
+    from ragwb.cli.triage_table import print_case, print_next, print_overview
+
+    if output == Format.table and case is None:
+        print_overview(found)
+    elif output == Format.table and case is not None:
+        print_case(found, case)
+    elif not what_if:
+        _print_data(found, case, output)
+    if what_if:
+        _print_what_if(found, case, output)
+    if output == Format.table:
+        print_next(found, case, hint=hint, what_if=what_if)
+
+
+def _print_data(found: Triage, case: TriagedCase | None, output: Format) -> None:
+    if output == Format.json:
+        print_json(found.to_dict() if case is None else [case.verdict.to_dict()])
+        return
+    from ragwb.view.panel import frame_rows
+
+    rows = frame_rows(found.frame)
+    print_rows([row for row in rows if case is None or row["case_id"] == case.case_id], output)
+
+
+def _print_what_if(found: Triage, case: TriagedCase | None, output: Format) -> None:
+    from ragwb.cli.whatif_table import print_case_remedies, print_remedies
+
+    if case is None:
+        print_remedies(found, output)
+    else:
+        print_case_remedies(found, case.case_id, output)

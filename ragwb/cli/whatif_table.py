@@ -1,0 +1,118 @@
+"""`ragwb triage --what-if`: what other settings would fix and break, for people and for scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ragwb.cli.options import Format, print_json, print_rows
+from ragwb.html import plain
+
+if TYPE_CHECKING:
+    from ragwb.triage.result import Triage
+    from ragwb.triage.whatif import CaseRemedy, RunRemedy
+
+NOT_MEASURED = "not measured"
+# Of those that it fixes, and of those that it breaks; JSON names all.
+_MOST_FIXED = 3
+_MOST_BROKEN = 8
+_CASE_COLUMNS = ("change", "rank_before", "rank_after", "positions", "tokens_added", "note")
+
+
+def print_remedies(triage: Triage, output: Format) -> None:
+    """The changes that would fix failed cases of a run, the best first.
+
+    A table for people, with the cases named; else all of them as JSON or CSV. What no service may
+    be set to stands apart.
+    """
+    found = triage.what_if()
+    if output == Format.json:
+        print_json([remedy.to_dict() for remedy in found])
+        return
+    if output == Format.csv:
+        print_rows([_csv_row(remedy) for remedy in found], output)
+        return
+    typer.echo("\nwhat if: predicted from the saved candidates alone, nothing was asked again")
+    remedies = [remedy for remedy in found if remedy.change.is_remedy]
+    _print_table(remedies, empty="no single change of a setting would fix a failed case")
+    if note := triage.basis.counting.note:
+        typer.echo(f"{note}: this service counts otherwise than the workbench")
+    waived = [remedy for remedy in found if not remedy.change.is_remedy]
+    if waived:
+        typer.echo("\neffect only, not a remedy: what the filters keep from this identity")
+        _print_table(waived, empty="")
+
+
+def print_case_remedies(triage: Triage, case_id: str, output: Format) -> None:
+    """The least changes that would bring a failed case back, the least first."""
+    from ragwb.triage.whatif import case_remedies
+
+    found = case_remedies(triage, case_id)
+    rows = [_case_row(remedy) for remedy in found]
+    if output != Format.table:
+        print_rows(rows, output)
+        return
+    typer.echo("\nwhat if: predicted from the saved candidates alone, nothing was asked again")
+    if not rows:
+        typer.echo("no single change of a setting would bring this case back")
+        return
+    print_rows([{name: row[name] for name in _CASE_COLUMNS} for row in rows], output)
+    if not all(remedy.change.is_remedy for remedy in found):
+        typer.echo("a waived filter shows an effect and is no remedy")
+
+
+def _print_table(remedies: Sequence[RunRemedy], *, empty: str) -> None:
+    from ragwb.view.panel import text_table
+
+    if not remedies:
+        typer.echo(empty)
+        return
+    rows = [_row(remedy) for remedy in remedies]
+    typer.echo(text_table(rows, list(rows[0])))
+
+
+def _row(remedy: RunRemedy) -> dict[str, Any]:
+    tokens, latency = remedy.tokens_per_case, remedy.latency_ms
+    return {
+        "change": remedy.change.label,
+        "fixes": _counted(remedy.fixed, _MOST_FIXED),
+        "breaks": _counted(remedy.broken, _MOST_BROKEN),
+        "unknown": _counted(remedy.unknown, _MOST_FIXED),
+        "tokens a case": None if tokens is None else f"{tokens:+.0f}",
+        "p95 ms": NOT_MEASURED if latency is None else f"{latency:.0f}",
+    }
+
+
+def _counted(case_ids: Sequence[str], most: int) -> str:
+    """How many cases, and the first of them."""
+    if not case_ids:
+        return "0"
+    shown = ", ".join(plain(case_id, width=40) for case_id in case_ids[:most])
+    rest = len(case_ids) - most
+    return f"{len(case_ids)}: {shown}" + (f" and {rest} more" if rest > 0 else "")
+
+
+def _csv_row(remedy: RunRemedy) -> dict[str, Any]:
+    return {name: _joined(value) for name, value in remedy.to_dict().items()}
+
+
+def _joined(value: Any) -> Any:
+    return " ".join(_words(value)) if isinstance(value, list) else value
+
+
+def _words(case_ids: Iterable[str]) -> list[str]:
+    return [plain(case_id) for case_id in case_ids]
+
+
+def _case_row(remedy: CaseRemedy) -> dict[str, Any]:
+    return {
+        "change": remedy.change.label,
+        "rank_before": remedy.rank_before,
+        "rank_after": remedy.rank_after,
+        "positions": remedy.positions,
+        "tokens_added": remedy.tokens_added,
+        "note": remedy.note or None,
+        "is_remedy": remedy.change.is_remedy,
+    }

@@ -1,0 +1,87 @@
+"""Rows of a JSON Lines or CSV file with the line that each stands on."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ragwb.errors import DataError, Fault
+from ragwb.files import write_whole
+
+Row = tuple[str, dict[str, Any]]
+MOST_FAULTS = 1000
+# A cell holds an answer or its context; csv's own limit of 128 kB is below some of them.
+_LARGEST_CELL = 16_000_000
+# A spreadsheet runs a cell that begins so; the writer puts an apostrophe before it.
+_FORMULA = ("=", "+", "-", "@")
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """Each row of a file as (path:line, fields); `.csv` has a head line, all else is JSON Lines.
+
+    Raises:
+        DataError: the file cannot be read, is not UTF-8, or a line is no object; names the line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8: save the file as UTF-8") from error
+    return _csv_rows(path, text) if path.suffix.lower() == ".csv" else _json_rows(path, text)
+
+
+def raise_faults(faults: list[Fault]) -> None:
+    """Raise all faults of a file as one error, when there are any.
+
+    Raises:
+        DataError: with every fault, up to `MOST_FAULTS`.
+    """
+    if faults:
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        raise DataError(f"{faults[0]}{more}", faults[:MOST_FAULTS])
+
+
+def write_csv(path: Path, columns: list[str], rows: list[dict[str, str]]) -> None:
+    """Write rows for a spreadsheet: a byte order mark, and no cell that it would run."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns, lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows({name: _inert(text) for name, text in row.items()} for row in rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Excel takes a file without the mark for one in the system's own encoding.
+    write_whole(path, out.getvalue().encode("utf-8-sig"))
+
+
+def _inert(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _csv_rows(path: Path, text: str) -> Iterator[Row]:
+    csv.field_size_limit(_LARGEST_CELL)
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for row in reader:
+            where = f"{path}:{reader.line_num}"
+            if None in row or None in row.values():
+                raise DataError(f"{where}: not as many cells as the head line has")
+            yield where, {name.strip(): cell.strip() for name, cell in row.items()}
+    except csv.Error as error:
+        raise DataError(f"{path}:{reader.line_num}: not CSV: {error}") from error
+
+
+def _json_rows(path: Path, text: str) -> Iterator[Row]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{path}:{number}: not JSON") from error
+        if not isinstance(row, dict):
+            raise DataError(f"{path}:{number}: not an object")
+        yield f"{path}:{number}", row

