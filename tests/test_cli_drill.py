@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from golden_data import case_data, write_lines
 
+from ragwb.cli.drill import FAULT_FILES
 from ragwb.cli.faults import load_golden_sets, load_plan
 from ragwb.errors import UsageError
 from ragwb.service.faults import NO_FAULTS, read_faults
@@ -20,7 +21,7 @@ from ragwb.triage.drill import MIN_PAIRS, MIN_PAIRS_PER_REASON, planted_reasons
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "datasets" / "retrieval" / "golden-set-v1.jsonl"
-CORE = shared_file("datasets", "drills", "core.toml")
+FILES = [shared_file("datasets", "drills", name) for name in FAULT_FILES]
 ONE = """
 golden = [{golden}]
 [[fault]]
@@ -69,12 +70,15 @@ def test_what_is_planted_is_named(embedder: str, tmp_path: Path) -> None:
 
 
 def test_the_faults_that_come_with_ragwb_plant_every_reason() -> None:
-    file = read_faults(CORE)
+    files = [read_faults(path) for path in FILES]
+    faults = [fault for file in files for fault in file.faults]
 
-    assert {fault.reason for fault in file.faults} == set(planted_reasons())
-    assert {fault.evidence for fault in file.faults} == {"clean", "planted"}
-    assert all(path.is_file() for path in file.golden)
-    load_plan(CORE, [fault.name for fault in file.faults if not fault.service])
+    assert {fault.reason for fault in faults} == set(planted_reasons())
+    assert {fault.evidence for fault in faults} == {"clean", "planted"}
+    assert all(path.is_file() for file in files for path in file.golden)
+    assert [file.answers for file in files] == [False, True]
+    for path, file in zip(FILES, files, strict=True):
+        load_plan(path, [fault.name for fault in file.faults if not fault.service])
 
 
 def test_too_few_pairs_fail_and_what_was_found_is_shown_all_the_same(tmp_path: Path) -> None:
@@ -90,6 +94,55 @@ def test_too_few_pairs_fail_and_what_was_found_is_shown_all_the_same(tmp_path: P
     # The sound run and the one with the fault, in the folder that was asked for.
     assert len(list((keep / "runs").iterdir())) == 2
     assert not (tmp_path / "runs").exists()
+
+
+ANSWERS = """
+answers = true
+golden = ["{golden}"]
+[service]
+keyword_weight = 1.0
+answer_sentences = 20
+answer_clarify = false
+[[fault]]
+name = "refuse"
+kind = "reply"
+mode = "refuse"
+cases = {cases}
+reason = "OVER_REFUSAL"
+[[fault]]
+name = "never-refuse"
+kind = "reply"
+modes = ["refuse"]
+mode = "answer"
+cases = {cases}
+against = "refuse"
+reason = "MISSED_REFUSAL"
+"""
+
+
+def test_faults_of_answers_are_planted_and_one_against_another(tmp_path: Path) -> None:
+    golden = ROOT / "datasets" / "answers" / "golden-set-v1.jsonl"
+    cases = ["code-e1047", "code-m1047", "scope-poem", "none-code-e7788"]
+    faults = tmp_path / "faults.toml"
+    faults.write_text(ANSWERS.format(golden=golden, cases=json.dumps(cases)), encoding="utf-8")
+    done = ragwb(tmp_path, "drill", "--faults", faults, "--format", "json")
+    found = json.loads(done.stdout)
+    counts = {
+        one["fault"]: (one["n_cases"], one["n_pairs"], one["n_right"]) for one in found["faults"]
+    }
+
+    # Of four cases two are to be answered and two refused; hash refuses the unknown code by itself.
+    assert counts == {"refuse": (2, 2, 2), "never-refuse": (2, 2, 2)}
+    assert found["contradictions"] == found["side_effects"] == []
+
+
+def test_several_files_are_drilled_as_one(tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    again.mkdir()
+    first, second = write_faults(tmp_path), write_faults(again, ONE.replace('"drop"\nk', '"b"\nk'))
+    done = ragwb(tmp_path, "drill", "--faults", first, "--faults", second, "--format", "json")
+
+    assert [one["fault"] for one in json.loads(done.stdout)["faults"]] == ["drop", "b"]
 
 
 def test_what_is_named_otherwise_is_listed(tmp_path: Path) -> None:

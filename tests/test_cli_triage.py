@@ -245,6 +245,24 @@ def test_a_token_of_the_environment_does_not_follow_a_run_elsewhere(triage, monk
     assert "--base-url http://service.example sends it there" in line
 
 
+def test_a_token_of_a_label_does_not_follow_a_run_elsewhere(triage, fake, tmp_path):
+    token = tmp_path / "finance.token"
+    token.write_text("secret-token")
+    before = len(fake.asked)
+    code, _, err = triage("--identity", f"finance={token}")
+    assert code == 0
+    assert "is not asked" in err
+    assert len(fake.asked) == before
+
+
+def test_an_address_in_a_run_that_is_none_is_a_line(tmp_path, capfd):
+    folder = saved_elsewhere(tmp_path, "http://[::1")
+    code = cli_run(["triage", str(folder)])
+    said = capfd.readouterr()
+    assert code == 0
+    assert "the run's service is not asked: the base URL cannot be read" in said.err
+
+
 def test_the_plain_endpoint_gives_ranks_and_what_is_not_observed(home, capfd):
     fake = service(
         retrieve=lambda _: json_reply({"results": REPLY["results"]}), manifest=None, explain=False
@@ -332,3 +350,19 @@ def test_a_run_that_names_no_service_is_not_asked(tmp_path, capfd):
     run = saved(tmp_path / "runs", Shown(results=["x1"]), base_url=None)
     assert ragwb(["triage", str(run.path)]) == 0
     assert "ragwb: the run names no service: --base-url URL asks one" in capfd.readouterr().err
+
+
+def test_what_is_wrong_with_an_answer_is_printed_with_its_place(home, capfd):
+    said = {"mode": "answer", "answer": "退款扣除 2% 手续费。", "actions": []}
+    given = {"forbidden_claims": ["扣除 2% 手续费"]}
+    shown = Shown(results=["a"], context=["a"], citations=[], given=given, said=said)
+    saved(home / "home" / "runs", shown)
+    assert ragwb(["triage", "latest", "--offline", "--case", "c0"]) == 0
+    out = capfd.readouterr().out
+    assert out.startswith("c0: generation, FORBIDDEN_CLAIM (it says what it must not)")
+    assert "answer     退款扣除 2% 手续费。" in out
+    assert "its answer: FORBIDDEN_CLAIM, text 2–11\n  “扣除 2% 手续费” states" in out
+    assert "its answer: EVIDENCE_NOT_CITED, citations\n" in out
+    assert "EVIDENCE_NOT_CITED: compare what is cited with it" in out
+    # No setting of the retrieval would change what was said.
+    assert "--what-if" not in out

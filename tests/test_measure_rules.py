@@ -48,6 +48,8 @@ def test_a_chunk_that_must_not_be_seen(said, rule, where):
     assert "a in the" in failure.proof
     assert broken(answered(explanations=said)) == []
     assert broken(answered(explanations=told("a"), **given)) == []
+    # One channel's threshold is no matter of rights, whatever a service calls visible.
+    assert broken(answered(explanations=told("a", "THRESHOLD"), **given)) == []
 
 
 def test_a_chunk_that_is_missing_is_no_leak():

@@ -5,13 +5,16 @@ import re
 
 import nbformat
 import pytest
+from answer_run_data import ANSWERS, answer_run, answer_service, says
+from answer_run_data import CASES as CASES_ANSWERED
 from browser import opened
 from hostile import NAME, SCRIPT, TEXTS, hostile_case
 from run_data import case, run, service
 from view_data import CASES, STAGES, lossy_run, staged_service
 
+from ragwb.report.answer_evaluation import evaluate_answers
 from ragwb.report.evaluation import evaluate
-from ragwb.report.files import write_report
+from ragwb.report.files import write_answer_report, write_report
 from ragwb.report.notebook import read_parameters, run_notebook
 from ragwb.settings import shared_file
 
@@ -29,6 +32,7 @@ def test_there_are_notebooks():
     assert [path.stem for path in NOTEBOOKS] == [
         "10_retrieval_run",
         "20_triage",
+        "30_answers",
         "60_judge_calibration",
     ]
 
@@ -188,3 +192,57 @@ def test_triage_without_traces_says_what_is_not_observed(tmp_path):
     html, recorded = triaged(source, tmp_path)
     assert [one["reason"] for one in recorded["cases"]] == ["NOT_OBSERVED"]
     assert "1 of which the trace does not tell where" in html.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def answer_report(tmp_path_factory):
+    """The report of answers that are wrong in every way, with hostile ones among them."""
+    folder = tmp_path_factory.mktemp("answers")
+    cases = [{**given, "dataset_version": NAME} for given in CASES_ANSWERED]
+    answers = {**ANSWERS, **{text: says(text, "doc-1", TEXTS[0]) for text in TEXTS}}
+    cases += [
+        hostile_case(n, text, reference_answer=text, required_claims=[{"text": SCRIPT}])
+        for n, text in enumerate(TEXTS)
+    ]
+    fake = answer_service(n_chunks=10, answers=answers, manifest={"answerModel": SCRIPT})
+    fake.chunks["doc-1"] = TEXTS[1] + TEXTS[2]
+    evaluation = evaluate_answers(
+        answer_run(folder, fake, cases, repeats=2), limits={"min_mode_accuracy": 0.9}
+    )
+    files = {"rules": "", "verdicts": [], "rubrics": []}
+    return write_answer_report(evaluation, folder / "answers", files)
+
+
+@pytest.mark.slow
+def test_the_answer_report_records_what_its_json_says(answer_report):
+    written = json.loads(answer_report.json.read_text(encoding="utf-8"))
+    assert written["verdict"] == "fail"
+    assert written["thresholds"][0]["name"] == "min_mode_accuracy"
+    assert answer_report.markdown.read_text(encoding="utf-8").startswith("# Answer report")
+
+
+@pytest.mark.slow
+def test_the_answer_report_is_one_file_without_scripts(answer_report):
+    html = answer_report.html.read_text(encoding="utf-8")
+    assert "<script" not in html
+    assert "default-src 'none'" in html
+    linked = set(re.findall(r"https?://[^\s\"'<)]+", html))
+    assert {url for url in linked if "w3.org" not in url} <= {"http://service.example"}
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_the_answer_report_reads_in_a_browser_and_hostile_text_does_nothing(answer_report):
+    url = answer_report.html.as_uri()
+    with opened(url, width=1280) as page:
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        assert page.evaluate("window.owned") is None
+        assert page.asked == [url]
+        assert page.title() == "Answers"
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+        assert page.locator("img, iframe, object, embed, form, link").count() == 0
+        assert page.locator("details.rw-case").count() == len(CASES_ANSWERED) + len(TEXTS)
+        assert page.locator("svg.marks").count() == 1
+        verdict = page.locator(".rw-verdict")
+        assert verdict.inner_text().startswith("FAIL")
+        assert verdict.bounding_box()["y"] < 400

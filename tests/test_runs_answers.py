@@ -136,3 +136,14 @@ def test_a_table_without_any_other_column_is_none_of_a_run(tmp_path):
     pq.write_table(pq.read_table(path).drop_columns(["mode"]), path)
     with pytest.raises(RunError, match="no column 'mode'"):
         run.cases()
+
+
+def test_what_is_known_of_a_cited_chunk_is_kept_though_it_did_not_come_back(tmp_path):
+    cited = {**ANSWER, "citations": [{"chunkId": "doc-9"}, {"chunkId": "made\nup"}]}
+    fake = service(10, answers={"q0": cited})
+    run = answers(tmp_path, fake, n_cases=1)
+    held = {row["chunk_id"]: row for row in run.chunks().to_dict("records")}
+    assert held["doc-9"]["document_id"] == "doc"
+    assert held["doc-9"]["text"] == fake.chunks["doc-9"]
+    # What no service knows is no chunk.
+    assert "made\nup" not in held

@@ -263,3 +263,12 @@ def test_without_a_token_nothing_can_be_lost(tmp_path: Path, monkeypatch: Any) -
     assert is_token_meant_for(settings(tmp_path), "https://elsewhere.example")
     monkeypatch.setenv("RAGWB_TOKEN", "t")
     assert not is_token_meant_for(settings(tmp_path), "https://elsewhere.example")
+
+
+def test_the_token_of_a_label_does_not_follow_a_run_elsewhere(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.delenv("RAGWB_TOKEN", raising=False)
+    labels = {"finance": tmp_path / "finance.token"}
+    assert not is_token_meant_for(settings(tmp_path), "https://elsewhere.example", labels)
+    assert is_token_meant_for(settings(tmp_path), "http://127.0.0.1:4711", labels)

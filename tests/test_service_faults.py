@@ -9,7 +9,7 @@ import pytest
 from service_corpus import NOW, make_settings, write_corpus
 
 from ragwb.errors import DataError, UsageError
-from ragwb.records import Explanation, Retrieval
+from ragwb.records import Answer, Citation, Explanation, Retrieval
 from ragwb.service.auth import LOCAL_CALLER
 from ragwb.service.build import build_index
 from ragwb.service.embedding import load_embedder
@@ -269,6 +269,78 @@ def test_the_reranker_puts_the_worst_first(tmp_path: Path) -> None:
     assert reply.fused == sound.fused
 
 
+SAID = Answer(
+    mode="answer",
+    text="审核后 3 天到账\n周末除外",
+    citations=[Citation(chunk_id="c1", claim="3 天"), Citation(chunk_id="c2")],
+    actions=["search"],
+)
+NOT_SAID = Answer(
+    mode="refuse", text="没有资料", citations=[], refusal_reason="NO_EVIDENCE", actions=None
+)
+
+
+def replied(folder: Path, body: str, answer: Answer = SAID, question: str = QUESTION) -> Answer:
+    """An answer as a service with one fault of answers gives it."""
+    folder.mkdir(exist_ok=True)
+    pipeline = pipeline_of(folder, plan_of(folder, f'kind = "reply"\n{body}'))
+    return pipeline.between(question).answer(answer)
+
+
+@pytest.mark.parametrize(
+    ("body", "changes"),
+    [
+        ("", {}),
+        ('text = "不知道"', {"text": "不知道"}),
+        ('without = "[0-9]"', {"text": "周末除外"}),
+        ('without = "."', {"text": ""}),
+        ('adds = "已办理"', {"text": f"{SAID.text}\n已办理"}),
+        ("uncites = true", {"citations": []}),
+        ('cites = ["x"]', {"citations": [*(SAID.citations or []), Citation(chunk_id="x")]}),
+        ('uncites = true\ncites = ["x"]', {"citations": [Citation(chunk_id="x")]}),
+        ('actions = ["refund"]', {"actions": ["search", "refund"]}),
+        (
+            'mode = "refuse"\nrefusal_reason = "NO_EVIDENCE"',
+            {"mode": "refuse", "refusal_reason": "NO_EVIDENCE"},
+        ),
+        ('modes = ["refuse"]\ntext = "可以"', {}),
+    ],
+)
+def test_an_answer_is_changed_as_the_fault_says_and_not_beside_it(
+    body: str, changes: dict[str, object], tmp_path: Path
+) -> None:
+    assert replied(tmp_path, body) == SAID.model_copy(update=changes)
+
+
+def test_a_refusal_becomes_an_answer_without_its_reason(tmp_path: Path) -> None:
+    body = 'modes = ["refuse"]\nmode = "answer"\ntext = "可以"'
+    found = replied(tmp_path, body, NOT_SAID)
+
+    assert (found.mode, found.text, found.refusal_reason) == ("answer", "可以", None)
+
+
+def test_only_the_cases_of_the_fault_are_answered_wrongly(tmp_path: Path) -> None:
+    body = 'text = "不知道"\ncases = ["mine"]'
+
+    assert replied(tmp_path / "a", body, question=QUESTIONS["mine"]).text == "不知道"
+    assert replied(tmp_path / "b", body) == SAID
+
+
+def test_an_older_version_is_hidden_and_cited(tmp_path: Path) -> None:
+    body = 'kind = "cite_older"\ndocuments = ["refund@2025.10"]'
+    before, after = pipeline_of(tmp_path), pipeline_of(tmp_path, plan_of(tmp_path, body))
+    (new,), codes = ids(before, REFUND)[:1], ids(before, "starmall/codes@1")[0]
+    said = SAID.model_copy(update={"citations": [Citation(chunk_id=new), Citation(chunk_id=codes)]})
+    cited = [one.chunk_id for one in after.between(QUESTION).answer(said).citations or ()]
+    (explanation,) = explained(after, cited[:1])
+
+    assert names(after) == names(before)
+    assert [name(after, i) for i in cited] == ["starmall/refund@0.2025.10", "starmall/codes@1"]
+    assert (explanation.visible, explanation.filtered_by) == (False, ["VERSION"])
+    silent = SAID.model_copy(update={"citations": None})
+    assert after.between(QUESTION).answer(silent) == silent
+
+
 def test_several_faults_hold_at_once(tmp_path: Path) -> None:
     file = read(
         tmp_path,
@@ -306,8 +378,23 @@ GOOD = 'name = "it"\nreason = "R"\n'
     [
         ("", "fault: none"),
         ("fault = 1", "fault: none"),
-        ("faults = []\n[[fault]]", "faults: unknown; known: fault, golden, service"),
+        ("faults = []\n[[fault]]", "faults: unknown; known: answers, fault, golden, service"),
         ("golden = 1\n[[fault]]", "golden: must be a list of files"),
+        ("answers = 1\n[[fault]]", "answers: must be true or false"),
+        (f'[[fault]]\n{GOOD}kind = "reply"\nmode = "sing"', "fault it: mode: must be 'answer'"),
+        (f'[[fault]]\n{GOOD}kind = "reply"\nmodes = []', "fault it: modes: List"),
+        (
+            f'[[fault]]\n{GOOD}kind = "reply"\nwithout = "("',
+            "fault it: without: Value error, must be a regular expression",
+        ),
+        (
+            f'[[fault]]\n{GOOD}kind = "reverse"\nagainst = "that"',
+            "fault it: against: no other fault 'that'",
+        ),
+        (
+            f'[[fault]]\n{GOOD}kind = "reverse"\nagainst = "it"',
+            "fault it: against: no other fault 'it'",
+        ),
         (f'[[fault]]\n{GOOD}kind = "explode"', "fault it: kind is one of 'drop'"),
         (f"[[fault]]\n{GOOD}", "fault it: kind is missing"),
         ('[[fault]]\nname = "it"\nkind = "reverse"', "fault it: reason: Field required"),
@@ -327,7 +414,7 @@ GOOD = 'name = "it"\nreason = "R"\n'
         ),
         (
             f'[[fault]]\n{GOOD}kind = "configure"\nsettings = {{ port = 1 }}',
-            "fault it: settings: unknown setting 'port'; known: candidate_k",
+            "fault it: settings: unknown setting 'port'; known: answer_clarify, answer_sentences",
         ),
         (
             f'[[fault]]\n{GOOD}kind = "configure"\nsettings = {{ candidate_k = 0 }}',
@@ -363,12 +450,19 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
     assert [str(fault).partition(": ")[2] for fault in caught.value.faults] == [
         "fault a: reason: Field required",
         "fault number 2: kind is one of 'drop', 'relabel', 'rechunk', 'supersede', 'duplicate', "
-        "'leak', 'configure', 'drop_words', 'cut', 'reverse'",
+        "'leak', 'configure', 'drop_words', 'cut', 'reverse', 'reply', 'cite_older'",
     ]
 
 
 @pytest.mark.parametrize(
-    ("content", "words"), [(b"a = [", "not TOML"), (b"\xff", "not TOML"), (None, "cannot be read")]
+    ("content", "words"),
+    [
+        (b"a = [", "not TOML"),
+        (b"\xff", "not TOML"),
+        (b"a = " + b"1" * 5000, "not TOML"),
+        (b"a = " + b"[" * 100_000, "not TOML"),
+        (None, "cannot be read"),
+    ],
 )
 def test_a_file_that_is_no_toml_is_refused(
     content: bytes | None, words: str, tmp_path: Path

@@ -208,7 +208,7 @@ def test_a_threshold_in_an_unobserved_channel_may_not_be_all(tmp_path):
     [
         ({"vector": 4}, None, "BELOW_THRESHOLD"),
         ({"vector": 5}, None, "NOT_IN_CANDIDATES"),
-        ({"vector": 4}, [], "NOT_IN_CANDIDATES"),
+        ({"vector": 4}, [], "NOT_OBSERVED"),
     ],
 )
 def test_explain_shows_a_threshold_only_within_the_candidates(tmp_path, ranks, filtered, reason):
@@ -223,7 +223,7 @@ def test_explain_shows_a_threshold_only_within_the_candidates(tmp_path, ranks, f
         ({"ranks": {"vector": 4, "keyword": None}}, "REWRITE_DRIFT"),
         ({"ranks": {"vector": 5, "keyword": None}}, "NOT_IN_CANDIDATES"),
         ({"ranks": {"vector": None, "fused": 1}}, "NOT_IN_CANDIDATES"),
-        ({"ranks": None}, "NOT_IN_CANDIDATES"),
+        ({"ranks": None}, "NOT_OBSERVED"),
         (
             {"ranks": {"vector": 1}, "filtered_by": ["THRESHOLD"], "visible": True},
             "NOT_IN_CANDIDATES",
@@ -232,9 +232,35 @@ def test_explain_shows_a_threshold_only_within_the_candidates(tmp_path, ranks, f
 )
 def test_a_rewrite_is_at_fault_only_where_the_question_would_have_found_it(tmp_path, said, reason):
     shown = full(rewritten="别的", explained={"a": told(**said)})
-    assert lost(tmp_path / "k", shown, candidate_k=4).reason == reason
-    # Without the service's word the longest channel is how many candidates there were at least.
-    assert lost(tmp_path / "no", shown).reason == reason
+    assert lost(tmp_path, shown, candidate_k=4).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("ranks", "reason", "missing"),
+    [
+        ({"vector": 4}, "REWRITE_DRIFT", None),
+        ({"vector": 5}, "NOT_OBSERVED", "candidateK"),
+        ({"vector": None}, "NOT_IN_CANDIDATES", None),
+        (None, "NOT_OBSERVED", "ranks"),
+    ],
+)
+def test_without_candidate_k_the_longest_channel_is_how_many_there_were_at_least(
+    tmp_path, ranks, reason, missing
+):
+    found = lost(tmp_path, full(rewritten="别的", explained={"a": told(ranks=ranks)}))
+    assert (found.reason, found.missing_field) == (reason, missing)
+    assert "candidate K is not told" in found.proof
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "missing"),
+    [(False, "channels: a step before their cut"), (None, "rewrittenQuery")],
+)
+def test_a_rank_within_the_candidates_contradicts_channels_without_it(tmp_path, rewrite, missing):
+    shown = full(explained={"a": told(ranks={"vector": 2})})
+    found = lost(tmp_path, shown, candidate_k=4, rewrite=rewrite)
+    assert (found.reason, found.missing_field) == ("NOT_OBSERVED", missing)
+    assert found.proof.endswith("candidate K = 4: the trace does not tell why")
 
 
 def test_what_a_filter_kept_out_was_there(tmp_path):

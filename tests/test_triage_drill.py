@@ -133,6 +133,28 @@ def test_a_cut_context_and_a_forbidden_chunk_make_a_case_wrong(tmp_path: Path) -
     ]
 
 
+def test_a_wrong_answer_makes_a_case_wrong(tmp_path: Path) -> None:
+    right = replace(FOUND, citations=["a"], said={"mode": "answer", "answer": "好", "actions": []})
+    refused = replace(right, said={"mode": "refuse", "answer": "无"})
+    uncited = replace(right, citations=[])
+    to_refuse = {"groups": [], "given": {"mode": "refuse"}, "citations": []}
+    # c3 must be refused, and c4 was never judged: its label drifted.
+    rest = [replace(refused, **to_refuse), replace(right, resolved={"excluded": "drifted: it"})]
+    sound = triaged(tmp_path / "a", right, right, right, *rest)
+    rest = [replace(right, **to_refuse), replace(refused, resolved={"excluded": "drifted: it"})]
+    broken = triaged(tmp_path / "b", refused, uncited, right, *rest)
+    found = report([drilled(sound, broken, "ANY")])
+
+    assert [(pair.case_id, pair.named) for pair in found.pairs] == [
+        ("c0", "OVER_REFUSAL"),
+        ("c1", "EVIDENCE_NOT_CITED"),
+        ("c3", "MISSED_REFUSAL"),
+    ]
+    assert found.contradictions == ()
+    unseen = report([drilled(sound, replace(broken, cases=()), "ANY")])
+    assert {one.claim for one in unseen.contradictions} == {"nothing is wrong"}
+
+
 def test_calls_that_fail_are_told(tmp_path: Path) -> None:
     sound = triaged(tmp_path / "a", FOUND)
     broken = triaged(tmp_path / "b", Shown(error="POST /retrieve: status 500"))
@@ -170,8 +192,8 @@ def test_too_few_pairs_fail_in_all_and_by_reason() -> None:
 
 
 def test_wrong_stages_and_reasons_fail() -> None:
-    wrong = pairs("KNOWLEDGE_MISSING", "RANKED_BELOW_K", 5)
-    unlike = pairs("KNOWLEDGE_MISSING", "CHUNK_ID_DRIFTED", 10)
+    wrong = pairs("KNOWLEDGE_MISSING", "RANKED_BELOW_K", 7)
+    unlike = pairs("KNOWLEDGE_MISSING", "CHUNK_ID_DRIFTED", 14)
     found = made(*enough(), *wrong, *unlike)
 
     assert found.shortcomings(min_stage=0.99, min_reason=0.97) == [
@@ -180,8 +202,8 @@ def test_wrong_stages_and_reasons_fail() -> None:
     ]
 
 
-def test_every_code_without_an_answer_is_to_be_planted() -> None:
-    assert NOT_OBSERVED not in planted_reasons()
+def test_every_code_that_code_alone_can_tell_is_to_be_planted() -> None:
+    assert {NOT_OBSERVED, "UNSUPPORTED_CLAIM"} == REASONS.keys() - set(planted_reasons())
     assert {"KNOWLEDGE_MISSING", "CONTEXT_TRUNCATED", "TENANT_LEAK"} <= set(planted_reasons())
 
 

@@ -196,7 +196,10 @@ def leaking(shown: Shown, k: int) -> Iterator[tuple[str, str]]:
         said = shown.explained.get(chunk_id)
         if said and not said["visible"] and said["state"] != "missing":
             by = {*said["filtered_by"], *(["STATUS"] if said["state"] != "published" else [])}
-            yield chunk_id, next((LEAKS[r] for r in LEAKS if r in by), "ACL_LEAK")
+            if by != {"THRESHOLD"}:
+                yield chunk_id, next((LEAKS[r] for r in LEAKS if r in by), "ACL_LEAK")
+            elif chunk_id in shown.forbidden:
+                yield chunk_id, "FORBIDDEN_RETRIEVED"
         elif said and not said["visible"] and set(said["filtered_by"]) & set(LEAKS):
             yield chunk_id, next(LEAKS[r] for r in LEAKS if r in said["filtered_by"])
         elif chunk_id in shown.forbidden:
@@ -248,7 +251,7 @@ def reason_faults(shown: Shown, group: Any, drawn: dict[str, Any]) -> Iterator[s
     elif group.reason in ("FUSION_DROPPED", "RERANK_DROPPED", "CONTEXT_TRUNCATED"):
         holds = is_gone_after(shown, group.reason, stages)
     elif group.reason == "NOT_OBSERVED":
-        holds = is_unknown(shown, group, drawn["k"], said)
+        holds = is_unknown(shown, group, drawn, said)
     else:
         yield from rank_faults(shown, group, drawn)
         return
@@ -277,8 +280,10 @@ def is_not_recalled(
     longest = max((len(ids) for ids in (shown.channels or {}).values()), default=0)
     ranked = [r for r in ((said or {}).get("ranks") or {}).values() if r]
     within = any(r <= (candidate_k or longest) for r in ranked)
-    drifted = shown.rewritten is not None and within
-    return bool(said and said["visible"]) and not filtered and (code != "REWRITE_DRIFT" or drifted)
+    # Of a rewritten question the threshold may be what keeps away a chunk that ranks within.
+    is_found = within and not (shown.rewritten and "THRESHOLD" in (said or {})["filtered_by"])
+    holds = shown.rewritten is not None and within if code == "REWRITE_DRIFT" else not is_found
+    return bool(said and said["visible"]) and not filtered and holds
 
 
 def is_gone_after(shown: Shown, code: str, stages: list[str]) -> bool:
@@ -333,8 +338,8 @@ def has_known_reason(shown: Shown, chunk_id: str, said: Any) -> bool:
     return bool(named & FILTER_REASONS.keys() - (set() if filtered else {"THRESHOLD"}))
 
 
-def is_unknown(shown: Shown, group: Any, k: int, said: Any) -> bool:
-    name = group.missing_field
+def is_unknown(shown: Shown, group: Any, drawn: dict[str, Any], said: Any) -> bool:
+    name, k, candidate_k = group.missing_field, drawn["k"], drawn["candidate_k"]
     if name.startswith("results: a step after "):
         held = list(shown.stages[name.removeprefix("results: a step after ")])
         return group.chunk_id in held[:k] and group.chunk_id not in shown.results[:k]
@@ -344,6 +349,9 @@ def is_unknown(shown: Shown, group: Any, k: int, said: Any) -> bool:
         "fused": shown.fused is None,
         "reranked": shown.reranked is None,
         "filteredBy": not has_known_reason(shown, group.chunk_id, said),
+        "ranks": shown.rewritten is not None and not (said or {}).get("ranks"),
+        "candidateK": shown.rewritten is not None and candidate_k is None,
+        "rewrittenQuery": shown.rewritten is None,
         "results: a step before the context": group.chunk_id in (shown.context or ()),
     }
     return missing[name]

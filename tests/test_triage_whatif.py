@@ -532,3 +532,75 @@ def test_the_least_change_of_each_kind_brings_a_case_back(tmp_path):
     assert tokens == sorted(tokens)
     with pytest.raises(UsageError, match="no case of this run"):
         case_remedies(found, "c9")
+
+
+def test_below_a_threshold_a_reranker_is_told_by_explain_alone(tmp_path):
+    config = Config(top_k=2, weights={"vector": 1.0}, blend=1.0)
+    world = World(channels={"vector": ["b0", "c0", "d0"]}, own=WORLD.own)
+    low = told(filtered_by=["THRESHOLD"], visible=True, ranks={"vector": 4, "reranked": 2})
+    shown = replace(answer(world, config), filtered=below("a0"))
+    manifest = {**config.manifest, "threshold": 0.5}
+    change = Change("threshold", None)
+    unexplained = run(tmp_path / "a", shown, **manifest)
+    explained = run(tmp_path / "b", replace(shown, explained={"a0": low}), **manifest)
+    (remedy,) = (
+        x for x in case_remedies(triage(explained.run), "c0") if x.change.setting == "threshold"
+    )
+
+    assert why(unexplained, change, k=2) == "it depends on chunks that the trace does not name"
+    assert results(explained, change, k=2) == ["d0", "a0"]
+    assert (remedy.rank_after, remedy.note) == (
+        2,
+        "by what /explain ranks without a cut of the candidates",
+    )
+
+
+def test_a_newcomer_of_an_own_reranker_may_stand_anywhere(tmp_path):
+    config = Config(top_k=2, candidate_k=3, weights={"vector": 1.0}, blend=1.0)
+    world = World(channels={"vector": ["b0", "c0", "d0"]}, own=WORLD.own)
+    shown = answer(world, config)
+    own = [WORLD.own[i] for i in shown.reranked or ()]
+    shown = replace(shown, scores={**shown.scores, "reranked": own}, context=None)
+    fusion = {**config.manifest["fusion"], "rerank": None}
+    found = triaged(
+        tmp_path,
+        replace(shown, groups=[["d0"]]),
+        replace(shown, groups=[["c0"]]),
+        replace(shown, groups=[["b0"]]),
+        config=config,
+        fusion=fusion,
+    )
+    by_one, by_many = (effect(found, Change("candidate_k", k)) for k in (4, 9))
+
+    assert shown.reranked == ["d0", "c0", "b0"]
+    assert (by_one.fixed, by_one.broken, by_one.unknown) == ((), (), ("c1",))
+    assert by_many.unknown == ("c0", "c1")
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_told"),
+    [
+        (Shown(channels={"vector": ["b0"]}, results=["b0"]), True),
+        (Shown(channels={"vector": ["b0"]}, results=["b0"], rewritten="怎么退款"), False),
+        (Shown(channels={"vector": ["b0"], "keyword": ["b0"]}, results=["b0"]), False),
+    ],
+)
+def test_the_rank_in_the_only_channel_is_that_of_the_results(tmp_path, shown, is_told):
+    hidden = told(filtered_by=["ACL"], ranks={"vector": 1, "keyword": 1})
+    taken = [("z0", "vector", "ACL")]
+    shown = replace(shown, groups=[["z0"]], explained={"z0": hidden}, filtered=taken)
+    found = triage(run(tmp_path, shown).run)
+
+    assert effect(found, Change("waive", "ACL")).fixed == (("c0",) if is_told else ())
+
+
+def test_what_fails_by_its_answer_alone_is_neither_fixed_nor_broken(tmp_path):
+    refused = {"mode": "refuse", "answer": "没有资料。", "refusal_reason": "NO_EVIDENCE"}
+    config = replace(CONFIG, top_k=5)
+    shown = replace(answer(replace(WORLD, groups=[["c0"]]), config), said=refused)
+    found = triaged(tmp_path, shown, config=config)
+
+    assert [case.verdict.stage for case in found.cases] == ["generation"]
+    assert case_remedies(found, "c0") == ()
+    assert remedies(found) == ()
+    assert effect(found, Change("channel", "keyword")).broken == ()

@@ -343,6 +343,16 @@ def test_the_tags_are_drawn_when_their_tab_is_opened(browser):
     assert "high" in drawn.value
 
 
+def test_a_tag_of_cases_that_were_not_asked_is_no_slice(tmp_path):
+    retired = case(2, tags={"area": "旧"}, tier="retired", retired_reason="old")
+    browser = opened(run(tmp_path, service(results=RESULTS), [CASES[1], retired], top_k=7))
+    pictures = marked(browser.widget, "rw-pictures")
+    pictures.selected_index = 1
+    assert kind(pictures, widgets.Dropdown).options[0] == "tags.domain"
+    assert "退款" in kind(pictures.children[1], widgets.HTML).value
+    assert said(browser) == ""
+
+
 def test_a_run_that_tells_ids_alone_opens(tmp_path):
     def retrieve(asked):
         return json_reply({"results": [{"chunkId": i} for i in RESULTS[asked["question"]]]})

@@ -1,5 +1,7 @@
 """What is found of a case: the verdict with its proof, repeats, remedies, and what people say."""
 
+from dataclasses import replace
+
 import pytest
 from hostile import SCRIPT
 from view_data import case_view, lossy_run
@@ -7,7 +9,7 @@ from view_data import case_view, lossy_run
 from ragwb.runs.notes import Note
 from ragwb.triage.attribute import triage
 from ragwb.triage.reasons import REASONS
-from ragwb.triage.verdict import CaseVerdict, GroupVerdict, TriagedCase
+from ragwb.triage.verdict import AnswerFinding, CaseVerdict, GroupVerdict, TriagedCase
 from ragwb.view.case_card import triage_card
 from ragwb.view.findings import notes_part, remedies_part, repeats_part, stage_badge, verdict_part
 
@@ -59,6 +61,20 @@ def test_several_groups_have_a_line_each_and_many_fold(lossy):
     html = verdict_part(case_view(lossy, "c6")).html
     assert "21 more" in html
     assert html.count("<li>") == 27
+
+
+def test_what_is_wrong_with_an_answer_has_a_line_each(lossy):
+    view = case_view(lossy, "c1")
+    findings = tuple(
+        AnswerFinding("FORBIDDEN_CLAIM", "text", 0, 2, f"“{SCRIPT}” is said {place}")
+        for place in (1, 2)
+    )
+    verdict = CaseVerdict("c1", 1, "generation", "FORBIDDEN_CLAIM", (), (), findings)
+    panel = verdict_part(replace(view, verdict=verdict))
+    assert panel.text.startswith("Answered wrongly: it says what it must not (FORBIDDEN_CLAIM)")
+    assert [line.split(": ")[0] for line in panel.text.splitlines()[-2:]] == ["answer, text"] * 2
+    assert "rw-stage-generation" in panel.html
+    assert SCRIPT not in panel.html
 
 
 def test_a_case_that_passed_says_so(lossy):

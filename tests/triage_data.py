@@ -27,6 +27,8 @@ class Shown:
         explained: what `/explain` said by chunk id, see `told`; as long as there is any, of every
             repeat.
         scores: by stage, a score for each of its chunks.
+        said: the fields of its answer (mode, answer, refusal_reason, actions); None when it was
+            only retrieved.
         given: further fields of the golden case; resolved: of the resolved one.
     """
 
@@ -46,6 +48,7 @@ class Shown:
     split: Sequence[int] = ()
     forbidden: Sequence[str] = ()
     error: str | None = None
+    said: Mapping[str, Any] | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
     resolved: Mapping[str, Any] = field(default_factory=dict)
 
@@ -69,6 +72,7 @@ def saved(
     top_k: int = 3,
     texts: Mapping[str, str] | None = None,
     service: Mapping[str, Any] | None = None,
+    versions: Mapping[str, tuple[str, str]] | None = None,
     **manifest: Any,
 ) -> Run:
     """A sealed run of cases c0, c1 …; a case of several repeats is a list of what each showed.
@@ -80,6 +84,7 @@ def saved(
         texts: the text of each chunk, also of one that no list holds; one that is not named has a
             text of its own.
         service: the service's manifest in its own words.
+        versions: the document and version of chunks; of one that is not named neither is known.
         manifest: further fields of the run's manifest.
     """
     shown = [[case] if isinstance(case, Shown) else list(case) for case in cases]
@@ -105,8 +110,10 @@ def saved(
             if one.given.get("tier") != "retired"
         ]
         chunks = [
-            ChunkText(i, text=(texts or {}).get(i, f"第 {i} 段"))
-            for i in sorted({*_ids(shown), *(texts or {})})
+            ChunkText(
+                i, *(versions or {}).get(i, (None, None)), text=(texts or {}).get(i, f"第 {i} 段")
+            )
+            for i in sorted({*_ids(shown), *(texts or {}), *(versions or {})})
         ]
         seal_run(path, made, resolved, results, lambda: chunks)
     lines = [
@@ -169,7 +176,9 @@ def _result(number: int, repeat: int, shown: Shown) -> Result:
         observed=[
             *(name for name in observed if getattr(shown, name) is not None),
             "results",
+            *(["answer"] if shown.said is not None else []),
         ],
+        **(shown.said or {}),
         stages={
             name: StageList(list(ids), shown.scores.get(name)) for name, ids in shown.stages.items()
         },

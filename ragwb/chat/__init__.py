@@ -7,8 +7,9 @@ are first used. Of the workbench and of the reference service alike, so it knows
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from ragwb.lazy import load_lazily
 
 if TYPE_CHECKING:
     from ragwb.chat.answering import Written, ask_model
@@ -39,8 +40,4 @@ __all__ = [
     "load_prompt",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name in _HOME:
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = load_lazily(__name__, _HOME)

@@ -130,7 +130,7 @@ def _drill_one(shared: _Drilling, fault: AnyFault, plan: Plan) -> Drilled:
 
 
 def _sound(shared: _Drilling, fault: AnyFault, plan: Plan) -> _Sound:
-    """The run of the service that a fault is planted in, without it; or of the one it is against."""
+    """The run of the service without a fault, or of the one that the fault is against."""
     plan = replace(plan, faults=())
     if fault.against is not None:
         plan = choose(shared.file, [fault.against], plan.questions)

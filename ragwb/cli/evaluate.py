@@ -81,7 +81,7 @@ def retrieval_eval(
     from ragwb.decide.thresholds import check_thresholds
     from ragwb.golden.dataset import load_dataset
     from ragwb.report.evaluation import evaluate
-    from ragwb.report.files import check_report_path, write_report
+    from ragwb.report.files import check_report_path
     from ragwb.runs.runner import run_retrieval
     from ragwb.settings import load_settings
 
@@ -103,7 +103,12 @@ def retrieval_eval(
             chunks=None if index is None else load_chunks(index),
             on_progress=on_progress,
         )
-    evaluation = evaluate(run, k=ks, limits=limits)
+    _finish(evaluate(run, k=ks, limits=limits), output, report)
+
+
+def _finish(evaluation: Evaluation, output: Format, report: Path | None) -> None:
+    from ragwb.report.files import write_report
+
     finish(
         evaluation,
         output,

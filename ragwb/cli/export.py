@@ -28,7 +28,9 @@ def export(
     format_: Annotated[
         str, typer.Argument(metavar="FORMAT", help="layers: one layered record a case.")
     ],
-    to: Annotated[Path | None, typer.Option(help="The file to write; by default stdout.")] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", "-o", help="The file to write; by default stdout.")
+    ] = None,
 ) -> None:
     """Write a run as JSON Lines: what each layer came to, a record a case."""
     import json

@@ -105,7 +105,7 @@ def _csv_cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = visible(value)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+    return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@")) else text
 
 
 def _known(value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragwb.cli.options import Format, OutputFormat, parse_identities, print_json, print_rows
-from ragwb.errors import GoldenError
+from ragwb.errors import GoldenError, UsageError
 from ragwb.html import plain
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ def _ask(
 
     from ragwb.cli.progress import progress_bar
     from ragwb.runs.explaining import explain_chunks, is_token_meant_for
+    from ragwb.sources.http import check_base_url
     from ragwb.triage.asking import unexplained
 
     wanted = unexplained(traces, k=top_k)
@@ -108,7 +109,14 @@ def _ask(
     if where is None:
         _warn("the run names no service: --base-url URL asks one, --offline none")
         return
-    if not is_given and not is_token_meant_for(settings, where):
+    try:
+        check_base_url(where)
+    except UsageError as error:
+        if is_given:
+            raise
+        _warn(f"the run's service is not asked: {error}; --base-url URL asks another")
+        return
+    if not is_given and not is_token_meant_for(settings, where, identities):
         _warn(
             f"{where}, where the run was made, is not asked: the token in force is for "
             f"{settings.base_url}; --base-url {where} sends it there"

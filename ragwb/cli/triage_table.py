@@ -70,7 +70,8 @@ def print_next(triage: Triage, case: TriagedCase | None, *, hint: str, what_if: 
     commands = []
     if case is None and triage.cases:
         commands.append(f"{hint} --case {quoted(triage.cases[0].case_id)}")
-    if not what_if and triage.cases:
+    asked = triage.cases if case is None else [case]
+    if not what_if and any(one.verdict.is_lost_before_answer for one in asked):
         shown = "" if case is None else f" --case {quoted(case.case_id)}"
         commands.append(f"{hint}{shown} --what-if")
     if commands:

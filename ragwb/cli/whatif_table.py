@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ragwb.triage.whatif import CaseRemedy, RunRemedy
 
 NOT_MEASURED = "not measured"
+# What they cannot tell is no "no": a case may be unknown under every change.
+_AS_FAR = "of those that the saved candidates can tell"
 # Of those that it fixes, and of those that it breaks; JSON names all.
 _MOST_FIXED = 3
 _MOST_BROKEN = 8
@@ -36,7 +38,7 @@ def print_remedies(triage: Triage, output: Format) -> None:
         return
     typer.echo("\nwhat if: predicted from the saved candidates alone, nothing was asked again")
     remedies = [remedy for remedy in found if remedy.change.is_remedy]
-    _print_table(remedies, empty="no single change of a setting would fix a failed case")
+    _print_table(remedies, empty=f"no single change {_AS_FAR} fixes a failed case")
     if note := triage.basis.counting.note:
         typer.echo(f"{note}: this service counts otherwise than the workbench")
     waived = [remedy for remedy in found if not remedy.change.is_remedy]
@@ -56,7 +58,7 @@ def print_case_remedies(triage: Triage, case_id: str, output: Format) -> None:
         return
     typer.echo("\nwhat if: predicted from the saved candidates alone, nothing was asked again")
     if not rows:
-        typer.echo("no single change of a setting would bring this case back")
+        typer.echo(f"no single change {_AS_FAR} brings this case back")
         return
     print_rows([{name: row[name] for name in _CASE_COLUMNS} for row in rows], output)
     if not all(remedy.change.is_remedy for remedy in found):

@@ -8,8 +8,9 @@ claims, `draw_sample` makes a sheet for blind review. Names are loaded when they
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from ragwb.lazy import load_lazily
 
 if TYPE_CHECKING:
     from ragwb.judge.calibration import Calibration, calibrate
@@ -80,8 +81,4 @@ __all__ = [
     "write_sheet",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name in _HOME:
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = load_lazily(__name__, _HOME)

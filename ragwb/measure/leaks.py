@@ -22,7 +22,8 @@ def leak_reason(said: Explanation) -> str | None:
     if said.state in ("unpublished", "retired"):
         reasons.add("STATUS")
     found = next((LEAKS[reason] for reason in LEAKS if reason in reasons), None)
-    if found is None and said.state != "missing":
+    # A threshold ranks and gives no rights: another channel may bring what is below it.
+    if found is None and said.state != "missing" and reasons != {"THRESHOLD"}:
         # Kept from the identity by what no reason of the protocol names: beyond its access.
         return "ACL_LEAK"
     return found

@@ -40,7 +40,8 @@ def rules(evaluation: AnswerEvaluation) -> Panel:
     rows = rule_rows(evaluation)
     pack = f"{plain(evaluation.pack.name)} {plain(evaluation.pack.version)}"
     if not rows:
-        words = f"No answer breaks a hard rule ({pack})."
+        n_answers = count(len(evaluation.answers.outcomes), "answer")
+        words = f"None of {n_answers} breaks a hard rule ({pack})."
         return Panel(words, tag("p", escape(words), class_="rw-none"))
     n_cases = count(len({row["case_id"] for row in rows}), "case")
     words = f"{count(len(rows), 'broken rule')} in {n_cases} (rules {pack})"

@@ -90,13 +90,16 @@ def modes(evaluation: AnswerEvaluation) -> Panel:
 
     A number is one of results, one a case and repeat.
     """
-    table = evaluation.answers.confusion()
-    observed = [*MODES, *([OTHER] if table[OTHER].any() else [])]
+    table = {
+        str(row["expected"]): row
+        for row in frame_rows(evaluation.answers.confusion().reset_index())
+    }
+    observed = [*MODES, *([OTHER] if any(row[OTHER] for row in table.values()) else [])]
     cases = cases_by_mode(evaluation)
     lines, rows = [], []
     for expected in MODES:
-        total = int(table.loc[expected].sum())
-        counts = {mode: int(str(table.loc[expected, mode])) for mode in observed}
+        total = sum(table[expected][mode] for mode in (*MODES, OTHER))
+        counts = {mode: table[expected][mode] for mode in observed}
         lines.append({"must": f"{expected} ({total})", **counts})
         cells = tag("th", escape(f"{expected} ({total})"), scope="row")
         cells += "".join(
@@ -123,7 +126,7 @@ def figures(evaluation: AnswerEvaluation) -> Panel:
     """Every figure with its n, interval and limit; – where it is undefined."""
     answers = evaluation.answers
     rows = figure_rows(evaluation)
-    columns = FIGURE_COLUMNS
+    columns: tuple[str, ...] = FIGURE_COLUMNS
     if "weighted" in rows[0]:
         columns = (*columns[:2], "weighted", *columns[2:])
     table = table_panel(

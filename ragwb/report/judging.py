@@ -107,6 +107,7 @@ def review_judge(
         DataError: a file is wrong, or labels are of items that the verdicts do not know.
         UsageError: nothing is shared, a tag or criterion is unknown, or nothing to record.
     """
+    policy = JudgePolicy(min_kappa, min_labels)
     rubric = load_rubric(rubric) if isinstance(rubric, str | Path) else rubric
     cut = read_value(cut) if isinstance(cut, str) else cut
     held = load_labels(labels, scales=rubric.scales if rubric else None)
@@ -135,9 +136,7 @@ def review_judge(
             for name in names
         ),
         rubric=rubric,
-        standing=standing_of(rubric, said, JudgePolicy(min_kappa, min_labels), settings)
-        if rubric is not None
-        else None,
+        standing=None if rubric is None else standing_of(rubric, said, policy, settings),
     )
 
 

@@ -10,7 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -108,7 +108,8 @@ def explain_chunks(
         run: a sealed run.
         wanted: what to ask for, a case each; a case is asked once for all its repeats.
         settings: which service, and which token.
-        identities: token file by label, for the cases with that access.
+        identities: token file by label, for the cases with that access; they go to the settings'
+            service (see `is_token_meant_for`).
         concurrency: questions under way at once, at least 1.
         timeout_s: deadline of one attempt in seconds, > 0.
         transport: replaces the network; a seam for tests.
@@ -141,13 +142,16 @@ def explain_chunks(
     return asked
 
 
-def is_token_meant_for(settings: Settings, base_url: str) -> bool:
-    """Whether the token in force may go to an address that nobody typed but a run names.
+def is_token_meant_for(
+    settings: Settings, base_url: str, identities: Mapping[str, Path] | None = None
+) -> bool:
+    """Whether the tokens in force may go to an address that nobody typed but a run names.
 
-    A run may come from somebody else: the token goes to the settings' own service and to this very
-    machine, and where there is none nothing can be lost.
+    A run may come from somebody else: tokens go to the settings' own service and to this very
+    machine, and where there is none, for no label either, nothing can be lost.
     """
     has_token = settings.token_file or settings.token_command or os.environ.get(TOKEN_VARIABLE)
+    has_token = has_token or identities
     named, own = urlsplit(base_url), urlsplit(settings.base_url)
     is_own = (named.scheme, named.netloc) == (own.scheme, own.netloc)
     return not has_token or is_own or named.hostname in LOOPBACK
@@ -225,9 +229,11 @@ def _identity(said: FullManifest | None) -> dict[str, object] | None:
 def _identity_of_run(run: Run, label: str | None) -> dict[str, object] | None:
     """Who asked, as the service named them; None when it did not."""
     saved = dict(run.manifest.identity or {})
-    labels = saved.pop("labels", {})
-    found = saved if label is None else labels.get(label)
-    return found or None
+    labels = saved.pop("labels", None)
+    if label is None:
+        return saved or None
+    # A manifest that ragwb did not write may hold anything there.
+    return (labels.get(label) or None) if isinstance(labels, Mapping) else None
 
 
 async def _ask_all(
@@ -236,14 +242,16 @@ async def _ask_all(
     """Ask every case as its own identity; one whose `/explain` is closed is not asked again."""
     open_to = set(known)
     entries = [entry for entry in plan.wanted if entry.access in known]
-    made = datetime.fromisoformat(plan.run.manifest.created_at)
-    is_another_day = made.date() != plan.now().date()
-    n_done = n_set_aside = 0
+    is_another_day = _day_of(plan.run) != plan.now().date()
+    n_done = n_set_aside = n_untold = 0
 
     async def ask(entry: Wanted) -> None:
-        nonlocal n_done, n_set_aside
+        nonlocal n_done, n_set_aside, n_untold
         if entry.access in open_to:
-            said = await _explanations(entry, clients, open_to, asked)
+            answered = await _explanations(entry, clients, open_to, asked)
+            said = _unambiguous(answered)
+            if entry.access in open_to:
+                n_untold += len(_asked_ids(entry) - {one.chunk_id for one in said})
             usable = [one for one in said if not (is_another_day and _is_time_bound(one))]
             n_set_aside += len(said) - len(usable)
             asked.explained += _by_repeat(entry, usable)
@@ -257,6 +265,33 @@ async def _ask_all(
             f"{n_set_aside} chunks are not in force today, which says nothing of the day of the "
             "run: not used"
         )
+    if n_untold:
+        asked.warnings.append(
+            f"/explain said nothing, or two things, of {n_untold} chunks that it was asked for: "
+            "they stay not observed"
+        )
+
+
+def _day_of(run: Run) -> date | None:
+    """The day on which a run was made; None when its manifest does not tell one."""
+    try:
+        return datetime.fromisoformat(run.manifest.created_at).date()
+    except ValueError:
+        return None
+
+
+def _asked_ids(entry: Wanted) -> set[str]:
+    return {chunk_id for ids in entry.chunk_ids.values() for chunk_id in ids}
+
+
+def _unambiguous(said: Sequence[Explanation]) -> list[Explanation]:
+    """What is said once of a chunk, or twice the same; what contradicts itself says nothing."""
+    by_id: dict[str, Explanation] = {}
+    contradicted: set[str] = set()
+    for one in said:
+        if by_id.setdefault(one.chunk_id, one) != one:
+            contradicted.add(one.chunk_id)
+    return [one for chunk_id, one in by_id.items() if chunk_id not in contradicted]
 
 
 async def _explanations(

@@ -12,7 +12,13 @@ from ragwb.errors import RunError
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file in hex."""
+    """SHA-256 of a file in hex.
+
+    Raises:
+        OSError: it cannot be read, or is no plain file: a pipe or a device would never end.
+    """
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "not a plain file", str(path))
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

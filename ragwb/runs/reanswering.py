@@ -18,7 +18,7 @@ import pydantic_core
 from ragwb.chat.answering import Written, ask_model
 from ragwb.chat.endpoint import ChatClient
 from ragwb.chat.prompt import Passage, Prompt
-from ragwb.errors import AccessError, RunError, SourceError, UsageError
+from ragwb.errors import AccessError, RunError, SourceError, UnreachableError, UsageError
 from ragwb.files import write_whole
 from ragwb.golden.passages import ResolvedCase
 from ragwb.records import Answer
@@ -47,6 +47,7 @@ from ragwb.sources.service import DEFAULT_CONCURRENCY
 # In the new run's service.json: the run that the contexts are from.
 CONTEXTS_FROM = "contextsFrom"
 _HOPELESS = frozenset({400, 404, 405})
+_REFUSED = (AccessError, UnreachableError)
 
 
 @dataclass(slots=True)
@@ -95,7 +96,8 @@ def answer_from_run(
     Raises:
         UsageError: repeats or concurrency below 1.
         RunError: the saved run has no contexts or no texts; or as `run_answers`.
-        SourceError: the endpoint refuses the first question: so it would every one.
+        SourceError: the endpoint refuses the first question, or is not there: so it would be for
+            every one.
     """
     repeats = run.manifest.repeats if repeats is None else repeats
     if repeats < 1 or concurrency < 1:
@@ -183,7 +185,8 @@ def _line(plan: _Plan, pair: Pair, journal: Journal) -> bytes:
     try:
         written = ask_model(plan.client, plan.prompt, saved.question, _passages(plan, saved))
     except SourceError as error:
-        refused = isinstance(error, AccessError) or error.status in _HOPELESS
+        # Refused, or not there: the first question tells what every other one would meet.
+        refused = isinstance(error, _REFUSED) or error.status in _HOPELESS
         if refused and not len(journal):
             raise
         return error_line(*pair, saved.question, str(error), error.attempts)

@@ -283,6 +283,9 @@ def collector_paused() -> Iterator[None]:
 
 
 def _numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    # A run folder may come from somebody else: a pipe or a device would never end.
+    if path.exists() and not path.is_file():
+        raise RunError(f"{path}: not a plain file; move it away")
     try:
         with path.open("rb") as file:
             yield from enumerate(file, 1)

@@ -7,8 +7,9 @@ vectors), `visibility` (who may see what), `pipeline` and `explain` (a question 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ragwb.lazy import load_lazily
 
 if TYPE_CHECKING:
     from ragwb.service.build import build_index as build_index
@@ -26,9 +27,4 @@ _HOMES = {
 }
 __all__ = ["ServiceConfig", "build_index", "open_index", "serve", "serving"]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a name of the package's face when it is first asked for."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = load_lazily(__name__, _HOMES)

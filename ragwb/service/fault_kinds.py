@@ -25,7 +25,7 @@ class _Table(BaseModel):
 def _check_pattern(text: str) -> str:
     try:
         re.compile(text)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"must be a regular expression: {error}") from error
     return text
 

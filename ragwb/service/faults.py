@@ -129,11 +129,14 @@ def choose(file: FaultFile, names: Sequence[str], questions: Mapping[str, str]) 
 
 
 def _load(path: Path) -> dict[str, Any]:
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path}: cannot be read: not a plain file")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
+        # Also a number of thousands of digits, and tables nested without end.
         raise UsageError(f"{path}: not TOML: {error}") from error
 
 

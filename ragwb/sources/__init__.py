@@ -7,8 +7,9 @@ used.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from ragwb.lazy import load_lazily
 
 if TYPE_CHECKING:
     from ragwb.sources.mapping import SourceMapping, load_mapping
@@ -36,8 +37,4 @@ __all__ = [
     "token_source",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name in _HOME:
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = load_lazily(__name__, _HOME)

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ragwb.measure.answer_scores import AnswerScores
     from ragwb.runs.store import Run
     from ragwb.triage.result import Triage
 
@@ -24,11 +25,13 @@ class _Callable(ModuleType):
     `rw.triage` the package: so the package must answer to the call.
     """
 
-    def __call__(self, run: Run, *, k: int | None = None) -> Triage:
+    def __call__(
+        self, run: Run, *, k: int | None = None, scores: AnswerScores | None = None
+    ) -> Triage:
         """Why each failed case of a run failed (see `attribute.triage`)."""
         from ragwb.triage.attribute import triage
 
-        return triage(run, k=k)
+        return triage(run, k=k, scores=scores)
 
 
 sys.modules[__name__].__class__ = _Callable

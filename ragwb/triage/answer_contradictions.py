@@ -87,7 +87,10 @@ _CLAIMS: dict[str, tuple[_Claim, ...]] = {
         ("a version is pinned", lambda answered: answered.case.case.required_version is not None),
         ("cites another one", _cites_another_version),
     ),
-    UNCITED: (("a group that is not cited", _leaves_a_group),),
+    UNCITED: (
+        ("answered", lambda answered: answered.mode == "answer"),
+        ("a group that is not cited", _leaves_a_group),
+    ),
     "UNSAFE_ACTION": (
         ("says or does anything", lambda answered: bool(answered.text or answered.actions)),
     ),

@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ragwb.errors import MetricError
-from ragwb.measure.answered import JudgedAnswer
-from ragwb.measure.rule_pack import RulePack
+from ragwb.measure.answer_scores import AnswerScores
 from ragwb.runs.store import Run, collector_paused
 from ragwb.runs.traces import Pair, Traces, load_traces
 from ragwb.triage.generation import judge_answers
@@ -25,13 +24,7 @@ from ragwb.triage.verdict import AnswerFinding, CaseVerdict, GroupVerdict, Leak,
 _FIRST = -1
 
 
-def triage(
-    run: Run,
-    *,
-    k: int | None = None,
-    pack: RulePack | None = None,
-    judged: Mapping[Pair, JudgedAnswer] | None = None,
-) -> Triage:
+def triage(run: Run, *, k: int | None = None, scores: AnswerScores | None = None) -> Triage:
     """Why each failed case of a run failed: stage, reason and proof.
 
     Offline: what `/explain` said is read from the run, nothing is asked. A case fails when one of
@@ -43,9 +36,9 @@ def triage(
     Args:
         run: a sealed run.
         k: the cut of the results, 1 to the run's top K; by default top K.
-        pack: the hard rules of answers; by default those that come with ragwb.
-        judged: what a judge that may block, or people, said of answers, by (case id, repeat);
-            without it UNSUPPORTED_CLAIM is not observed.
+        scores: of the run's answers, by the rules and the verdicts that count; by default by the
+            hard rules that come with ragwb. Without verdicts of people, or of a judge that may
+            block, UNSUPPORTED_CLAIM is not observed.
 
     Raises:
         MetricError: K is outside 1..top K.
@@ -53,19 +46,15 @@ def triage(
         DataError: the default pack is broken.
     """
     with collector_paused():
-        return triage_traces(load_traces(run), k=k, pack=pack, judged=judged)
+        return triage_traces(load_traces(run), k=k, scores=scores)
 
 
 def triage_traces(
-    traces: Traces,
-    *,
-    k: int | None = None,
-    pack: RulePack | None = None,
-    judged: Mapping[Pair, JudgedAnswer] | None = None,
+    traces: Traces, *, k: int | None = None, scores: AnswerScores | None = None
 ) -> Triage:
     """Why each failed case of a run failed, from traces that are read already (see `triage`)."""
     conditions = _conditions(traces, checked_k(traces.run, k))
-    answers = judge_answers(traces, pack, judged)
+    answers = judge_answers(traces, scores)
     failed: list[TriagedCase] = []
     passed, errors, unjudged = [], [], []
     for case_id, pairs in _pairs_by_case(traces).items():

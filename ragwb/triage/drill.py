@@ -233,9 +233,10 @@ def _wrongly_answered(triage: Triage) -> Iterator[str]:
     """Ids of the cases whose answer is not correct by its figures; of a mere retrieval none."""
     pack = load_pack()
     for answered in answered_cases(triage.run, triage.traces):
-        if answered.mode is not None and is_judged(answered.case):
-            if answer_outcome(answered, pack).figures["correct_rate"] == 0:
-                yield answered.case_id
+        if answered.mode is None or not is_judged(answered.case):
+            continue
+        if answer_outcome(answered, pack).figures["correct_rate"] == 0:
+            yield answered.case_id
 
 
 def _misjudged(triage: Triage, judged: Mapping[str, bool]) -> Iterator[Contradiction]:

@@ -6,13 +6,14 @@ from that. A case that must be refused or clarified requires no group. Source: m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from ragwb.golden.passages import NO_GROUPS, ResolvedCase
 from ragwb.html import plain
 from ragwb.measure.answer_figures import MODES, AnswerOutcome, answer_outcome
-from ragwb.measure.answered import AnsweredCase, JudgedAnswer
-from ragwb.measure.rule_pack import RulePack, load_pack
+from ragwb.measure.answer_scores import AnswerScores
+from ragwb.measure.answered import AnsweredCase
+from ragwb.measure.rule_pack import load_pack
 from ragwb.runs.answered import answered_cases
 from ragwb.runs.traces import Pair, Traces
 from ragwb.triage.reasons import GENERATION, NOT_OBSERVED, UNCITED
@@ -31,9 +32,7 @@ _QUOTED = 60
 
 
 def judge_answers(
-    traces: Traces,
-    pack: RulePack | None = None,
-    judged: Mapping[Pair, JudgedAnswer] | None = None,
+    traces: Traces, scores: AnswerScores | None = None
 ) -> dict[Pair, tuple[AnswerFinding, ...]]:
     """What is wrong with each answer of a run, () where nothing is; {} for a run without answers.
 
@@ -42,21 +41,27 @@ def judge_answers(
 
     Args:
         traces: of a saved run.
-        pack: the hard rules; by default those that come with ragwb.
-        judged: verdicts that count, of people or of a judge that may block; without them no claim
-            is called unsupported.
+        scores: of its answers; by default by the hard rules that come with ragwb and without
+            verdicts, so that no claim is called unsupported.
 
     Raises:
         DataError: the default pack is broken.
     """
     if not any(_is_answered(traces, pair) for pair in traces):
         return {}
-    pack, judged = load_pack() if pack is None else pack, judged or {}
+    outcomes = _outcomes(traces) if scores is None else scores.outcomes.values()
     return {
-        one.pair: answer_findings(answer_outcome(one, pack, judged.get(one.pair)))
-        for one in answered_cases(traces.run, traces)
-        if one.error is None and _is_answered(traces, one.pair) and is_judged(one.case)
+        outcome.answered.pair: answer_findings(outcome)
+        for outcome in outcomes
+        if _is_answered(traces, outcome.answered.pair) and is_judged(outcome.answered.case)
     }
+
+
+def _outcomes(traces: Traces) -> Iterator[AnswerOutcome]:
+    pack = load_pack()
+    for answered in answered_cases(traces.run, traces):
+        if answered.error is None:
+            yield answer_outcome(answered, pack)
 
 
 def answer_findings(outcome: AnswerOutcome) -> tuple[AnswerFinding, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -96,21 +97,44 @@ def _hidden(said: Explanation) -> Unseen:
 
 def _visible(observed: Observed, said: Explanation) -> Unseen:
     """Why a chunk that the identity sees is in no channel's candidates."""
+    rank = _best_rank(said)
     if not observed.has_channels:
         proof = f"{_told(said)}; the channels' candidates were not observed"
-        return Unseen(NOT_OBSERVED, _best_rank(said), proof, "channels")
-    rank, cut = _best_rank(said), observed.candidate_k
-    query = observed.trace.rewritten
-    if query is not None and _is_found_with_the_question(said, cut):
-        proof = (
-            f"with the original question {_ranked(said)}, candidate K = {cut}; "
-            f"in no channel with the rewritten one, {plain(query, width=60)}"
-        )
-        return Unseen("REWRITE_DRIFT", rank, proof)
+        return Unseen(NOT_OBSERVED, rank, proof, "channels")
+    lost = _lost_by_rewriting(observed, said)
+    if lost is not None:
+        return lost
     if _is_cut_by_threshold(observed, said):
         return Unseen("BELOW_THRESHOLD", rank, f"{_told(said)}, {_ranked(said)}; in no channel")
     proof = f"visible, in no channel ({_lengths(observed)}); /explain: {_ranked(said)}"
-    return Unseen("NOT_IN_CANDIDATES", rank, f"{proof}, candidate K = {cut}")
+    proof = f"{proof}, {_cut_of_candidates(observed)}"
+    is_within = rank is not None and rank <= observed.candidate_k
+    if is_within and observed.trace.rewritten is None:
+        may_be_rewritten = observed.traces.run.manifest.rewrite is not False
+        missing = "rewrittenQuery" if may_be_rewritten else "channels: a step before their cut"
+        return Unseen(NOT_OBSERVED, rank, f"{proof}: the trace does not tell why", missing)
+    return Unseen("NOT_IN_CANDIDATES", rank, proof)
+
+
+def _lost_by_rewriting(observed: Observed, said: Explanation) -> Unseen | None:
+    """REWRITE_DRIFT, or what would decide on it; None where rewriting is not at fault."""
+    if observed.trace.rewritten is None:
+        return None
+    rank, cut = _best_rank(said), _cut_of_candidates(observed)
+    query = f"in no channel with the rewritten one, {plain(observed.trace.rewritten, width=60)}"
+    proof = f"with the original question {_ranked(said)}, {cut}; {query}"
+    if _is_found_with_the_question(said, observed.candidate_k):
+        return Unseen("REWRITE_DRIFT", rank, proof)
+    if said.ranks is None:
+        return Unseen(NOT_OBSERVED, None, proof, "ranks")
+    if observed.conditions.candidate_k is None and _is_found_with_the_question(said, math.inf):
+        return Unseen(NOT_OBSERVED, rank, proof, "candidateK")
+    return None
+
+
+def _cut_of_candidates(observed: Observed) -> str:
+    told = observed.conditions.candidate_k
+    return "candidate K is not told" if told is None else f"candidate K = {told}"
 
 
 def _is_cut_by_threshold(observed: Observed, said: Explanation) -> bool:
@@ -122,7 +146,7 @@ def _is_cut_by_threshold(observed: Observed, said: Explanation) -> bool:
     return below and rank is not None and rank <= observed.candidate_k
 
 
-def _is_found_with_the_question(said: Explanation, cut: int) -> bool:
+def _is_found_with_the_question(said: Explanation, cut: float) -> bool:
     """Whether a channel would hold the chunk for the original question."""
     below = THRESHOLD in (said.filtered_by or ())
     ranks = _channel_ranks(said)

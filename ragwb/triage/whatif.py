@@ -137,8 +137,9 @@ def fails(trace: Trace, predicted: Predicted) -> bool:
 def remedies(triage: Triage, changes: Iterable[Change] | None = None) -> tuple[RunRemedy, ...]:
     """The changes that fix any failed case, the best first.
 
-    Ranked by cases fixed per case broken, then by cases fixed, then by tokens a case. A waived
-    filter is no remedy: it comes after all of them, to show what it would do.
+    Ranked by cases fixed per case broken, then by cases fixed, then by tokens a case. Of the values
+    of one setting that do the same to every case only the cheapest is told. A waived filter is no
+    remedy: it comes after all of them, to show what it would do.
 
     Args:
         triage: the failed cases of a run.
@@ -146,7 +147,12 @@ def remedies(triage: Triage, changes: Iterable[Change] | None = None) -> tuple[R
     """
     tried = changes_for(triage) if changes is None else changes
     found = (effect(triage, change) for change in tried)
-    return tuple(sorted((remedy for remedy in found if remedy.fixed), key=_rank))
+    ranked = sorted((remedy for remedy in found if remedy.fixed), key=_rank)
+    distinct: dict[tuple[object, ...], RunRemedy] = {}
+    for remedy in ranked:
+        does = (remedy.change.setting, remedy.fixed, remedy.broken, remedy.unknown)
+        distinct.setdefault(does, remedy)
+    return tuple(distinct.values())
 
 
 def effect(triage: Triage, change: Change) -> RunRemedy:

@@ -7,7 +7,6 @@ their order, and a newcomer's is anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,16 +30,40 @@ class Ranges:
         low, high: fused scores; low is 0 where a chunk may be in no channel.
         own: the reranker's own scores, NaN where unknown; None where no reranker ran.
         n_unknown: (rows,) the most newcomers that are not known.
+        tokens: (rows, slots) tokens of each chunk, NaN where unknown.
     """
 
     low: Floats
     high: Floats
     own: Floats
     n_unknown: Ints
+    tokens: Floats
 
 
-def ranges_of(saved: Saved, new: Newcomers) -> Ranges:
-    """The scores of the lists with newcomers."""
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where some chunks would stand in the final list; (chunks,) arrays.
+
+    Attributes:
+        best, worst: ranks from 1; inf where a chunk may be nowhere.
+        least_tokens, most_tokens: of the list down to the chunk, itself included; inf where what
+            may stand before it has no known text.
+    """
+
+    best: Floats
+    worst: Floats
+    least_tokens: Floats
+    most_tokens: Floats
+
+
+def ranges_of(saved: Saved, new: Newcomers, tokens: Floats) -> Ranges:
+    """The scores of the lists with newcomers.
+
+    Args:
+        saved: the saved lists.
+        new: what would come in.
+        tokens: (rows, slots) of each chunk of `new`, NaN where unknown.
+    """
     said = saved.seen.said
     k, weights = said.rrf_k or 0.0, said.weights_of(saved.seen.channels)
     low = fused_scores(new.codes, new.ranks, weights, k)
@@ -60,11 +83,12 @@ def ranges_of(saved: Saved, new: Newcomers) -> Ranges:
         high=np.column_stack([np.where(low > 0, high, 0.0), unknown]),
         own=own,
         n_unknown=n_unknown,
+        tokens=np.pad(tokens, ((0, 0), (0, 1)), constant_values=np.nan),
     )
 
 
-def rank_bounds(saved: Saved, ranges: Ranges, rows: Ints, slots: Ints) -> tuple[Floats, Floats]:
-    """The best and the worst rank of some chunks in the final list; inf where it may be nowhere.
+def bounds_of(saved: Saved, ranges: Ranges, rows: Ints, slots: Ints) -> Bounds:
+    """Between which ranks some chunks stand.
 
     Args:
         saved: the saved lists.
@@ -72,36 +96,40 @@ def rank_bounds(saved: Saved, ranges: Ranges, rows: Ints, slots: Ints) -> tuple[
         rows: of which results.
         slots: which chunks; NONE for one that could only come as an unknown newcomer.
     """
-    best, worst = np.empty(len(rows)), np.empty(len(rows))
+    found = np.full((len(rows), 4), np.inf)
     has_reranked = saved.seen.has["reranked"][rows]
     for where, reranks in ((has_reranked, True), (~has_reranked, False)):
-        for some in _blocks(np.flatnonzero(where)):
-            found = _bounds(saved, ranges, rows[some], slots[some], reranks=reranks)
-            best[some], worst[some] = found
-    is_gone = (slots == NONE) & (ranges.n_unknown[rows] == 0)
-    return np.where(is_gone, np.inf, best), worst
+        chunks = np.flatnonzero(where)
+        # In blocks, since each takes a row of scores.
+        for start in range(0, len(chunks), _BLOCK):
+            some = chunks[start : start + _BLOCK]
+            found[some] = _bounds(saved, ranges, rows[some], slots[some], reranks=reranks)
+    found[(slots == NONE) & (ranges.n_unknown[rows] == 0)] = np.inf
+    return Bounds(*found.T)
 
 
-def _blocks(rows: Ints) -> Iterator[Ints]:
-    """Rows in blocks, since each takes a row of scores."""
-    return (rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK))
-
-
-def _bounds(
-    saved: Saved, ranges: Ranges, rows: Ints, slots: Ints, *, reranks: bool
-) -> tuple[Floats, Floats]:
-    """Counts whatever surely, and whatever possibly, stands before each chunk."""
+def _bounds(saved: Saved, ranges: Ranges, rows: Ints, slots: Ints, *, reranks: bool) -> Floats:
+    """(chunks, 4) the fields of `Bounds`: whatever surely, and possibly, stands before each."""
     at = np.where(slots == NONE, ranges.low.shape[1] - 1, slots)
     least, most = (
         _blended_lead(saved, ranges, rows, at) if reranks else _fused_lead(ranges, rows, at)
     )
     others = ranges.low[rows] > 0
     others[np.arange(len(rows)), at] = False
-    surely = ((least > _CLOSE) & others).sum(axis=1)
-    possibly = ((most >= -_CLOSE) & others).sum(axis=1)
-    possibly += np.where(most[:, -1] >= -_CLOSE, ranges.n_unknown[rows], 0)
-    may_miss = ranges.low[rows, at] == 0
-    return 1.0 + surely, np.where(may_miss, np.inf, 1.0 + possibly)
+    surely, possibly = (least > _CLOSE) & others, (most >= -_CLOSE) & others
+    n_unknown = np.where(most[:, -1] >= -_CLOSE, ranges.n_unknown[rows], 0)
+    tokens, own = ranges.tokens[rows], ranges.tokens[rows, at]
+    known, worst_case = np.nan_to_num(tokens, nan=0.0), np.nan_to_num(tokens, nan=np.inf)
+    most_tokens = np.where(possibly, worst_case, 0.0).sum(axis=1) + np.nan_to_num(own, nan=np.inf)
+    worst = 1.0 + possibly.sum(axis=1) + n_unknown
+    return np.column_stack(
+        [
+            1.0 + surely.sum(axis=1),
+            np.where(ranges.low[rows, at] == 0, np.inf, worst),
+            np.where(surely, known, 0.0).sum(axis=1) + np.nan_to_num(own, nan=0.0),
+            np.where(n_unknown > 0, np.inf, most_tokens),
+        ]
+    )
 
 
 def _fused_lead(ranges: Ranges, rows: Ints, at: Ints) -> tuple[Floats, Floats]:

@@ -13,7 +13,7 @@ from ragwb.runs.traces import Pair
 from ragwb.triage.result import Triage
 from ragwb.triage.whatif_changes import Change, Value
 from ragwb.triage.whatif_context import tokens_through
-from ragwb.triage.whatif_explained import beyond_the_cut
+from ragwb.triage.whatif_explained import needed_candidates
 from ragwb.triage.whatif_lists import NONE, Ints, gather
 from ragwb.triage.whatif_predict import Basis, Forecast, basis_of, forecast
 
@@ -44,8 +44,6 @@ class CaseRemedy:
 
 def case_remedies(triage: Triage, case_id: str) -> tuple[CaseRemedy, ...]:
     """The changes under which a failed case would pass: of each kind the least, the least first.
-
-    None where only its answer was wrong: no setting of the retrieval changes that.
 
     Least in tokens added to the context, then in positions that the group moves. A waived filter is
     no remedy and comes last. They are those of the repeat that stands for the case; a case that
@@ -82,9 +80,10 @@ def _least(triage: Triage, basis: Basis, pair: Pair, rank: int | None) -> Iterat
         needed = tokens_through(basis.saved.seen, basis.counting, rank)
         if not math.isnan(needed) and needed > said.context_budget:
             yield Change("context_budget_tokens", math.ceil(needed), said.context_budget)
-    beyond = beyond_the_cut(triage.traces[pair], said.candidate_k or 0)
-    if said.candidate_k is not None and beyond:
-        yield Change("candidate_k", max(beyond.values()), said.candidate_k)
+    if said.candidate_k is not None:
+        reached = needed_candidates(triage.traces[pair], said.candidate_k)
+        if reached is not None:
+            yield Change("candidate_k", reached, said.candidate_k)
 
 
 def _size(change: Change) -> float:
@@ -122,11 +121,8 @@ def _remedy(
 
 def _cost(remedy: CaseRemedy) -> tuple[bool, float, float]:
     tokens = math.inf if remedy.tokens_added is None else remedy.tokens_added
-    moved = (
-        math.inf
-        if remedy.rank_before is None or remedy.rank_after is None
-        else (abs(remedy.rank_before - remedy.rank_after))
-    )
+    before, after = remedy.rank_before, remedy.rank_after
+    moved = math.inf if before is None or after is None else abs(before - after)
     return not remedy.change.is_remedy, tokens, moved
 
 

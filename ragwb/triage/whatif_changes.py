@@ -10,7 +10,7 @@ from ragwb.html import plain
 from ragwb.records import MAX_TOP_K
 from ragwb.runs.traces import Trace
 from ragwb.triage.whatif_declared import Declared, declared
-from ragwb.triage.whatif_explained import beyond_the_cut, waivable
+from ragwb.triage.whatif_explained import needed_candidates, waivable
 
 if TYPE_CHECKING:
     from ragwb.triage.result import Triage
@@ -166,11 +166,9 @@ def _candidates(triage: Triage, said: Declared) -> Iterator[Change]:
 
 def _needed_candidates(triage: Triage, candidate_k: int) -> Iterator[int]:
     """The least candidate K that reaches all chunks which `/explain` ranks beyond the cut."""
-    ranks = [
-        rank for trace in _explained(triage) for rank in beyond_the_cut(trace, candidate_k).values()
-    ]
-    if ranks:
-        yield max(ranks)
+    needed = [needed_candidates(trace, candidate_k) or 0 for trace in _explained(triage)]
+    if max(needed, default=0):
+        yield max(needed)
 
 
 def _waived(triage: Triage) -> Iterator[Change]:

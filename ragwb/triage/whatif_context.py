@@ -107,7 +107,7 @@ def fit(seen: Seen, counting: Counting, codes: Ints, budget: float | None) -> Co
     limit = np.inf if budget is None else budget
     for start in range(0, codes.shape[1], _BLOCK):
         block = codes[rows, start : start + _BLOCK]
-        each = counting.ratio * _tokens(seen, block)
+        each = tokens_of(seen, counting, block)
         total = tokens[rows, None] + np.cumsum(each, axis=1)
         fits = (total <= limit + _CLOSE) & (block != NONE)
         n_fit = np.cumprod(fits, axis=1).sum(axis=1)
@@ -122,9 +122,14 @@ def fit(seen: Seen, counting: Counting, codes: Ints, budget: float | None) -> Co
     return Contexts(n, np.where(n == NONE, np.nan, tokens))
 
 
+def tokens_of(seen: Seen, counting: Counting, codes: Ints) -> Floats:
+    """Tokens of each chunk as the service counts, 0 for NONE, NaN for a chunk without text."""
+    return counting.ratio * _tokens(seen, codes)
+
+
 def tokens_through(seen: Seen, counting: Counting, rank: int) -> float:
     """Tokens of the first result's list down to a rank, as the service counts; NaN when unknown."""
-    return counting.ratio * float(_tokens(seen, seen.codes["results"][:1, :rank]).sum())
+    return float(tokens_of(seen, counting, seen.codes["results"][:1, :rank]).sum())
 
 
 def _at(values: Floats, columns: Ints) -> Floats:

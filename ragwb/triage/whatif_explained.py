@@ -27,6 +27,17 @@ def beyond_the_cut(trace: Trace, candidate_k: int) -> dict[str, int]:
     return found
 
 
+def needed_candidates(trace: Trace, candidate_k: int) -> int | None:
+    """The least candidate K that reaches every lost group which lies beyond the cut; None for none.
+
+    A group is reached by the nearest of its chunks.
+    """
+    beyond = beyond_the_cut(trace, candidate_k)
+    groups = required_groups(trace.case)
+    nearest = (min((beyond[i] for i in ids if i in beyond), default=0) for ids in groups)
+    return max(nearest, default=0) or None
+
+
 def waivable(trace: Trace) -> dict[str, str]:
     """The filter reason that alone keeps each lost chunk away, by chunk id; the threshold aside."""
     return {

@@ -9,14 +9,16 @@ import numpy as np
 
 from ragwb.runs.traces import Trace
 from ragwb.triage.whatif_added import Newcomers, newcomers
-from ragwb.triage.whatif_bounds import ranges_of, rank_bounds
+from ragwb.triage.whatif_bounds import Ranges, bounds_of, ranges_of
 from ragwb.triage.whatif_changes import Change
+from ragwb.triage.whatif_context import Counting, tokens_of
 from ragwb.triage.whatif_duplicates import deduplicated
 from ragwb.triage.whatif_explained import below_threshold, beyond_the_cut, final_rank, waivable
 from ragwb.triage.whatif_labels import Labels
 from ragwb.triage.whatif_lists import (
     NONE,
     Bools,
+    Floats,
     Ints,
     Order,
     best_first,
@@ -28,9 +30,7 @@ from ragwb.triage.whatif_lists import (
 from ragwb.triage.whatif_orders import UNSCORED, first_why, reasons
 from ragwb.triage.whatif_saved import Saved, Whys
 
-UNSURE = "it depends on chunks that the trace does not name"
 FILTERS_UNSEEN = "what the filters took was not observed"
-_EVERYTHING = 10**9
 # Ranks from 1 and the codes that stand there.
 Inserted = list[tuple[int, int]]
 
@@ -43,86 +43,98 @@ class Guess:
         codes: (rows, positions) results, NONE beyond the end.
         why: why nothing can be said, else "".
         is_exact: whether the list is the service's own.
-        is_same_set: whether at least the same chunks would be in it, in whatever order.
         is_explained: whether it rests on ranks of `/explain`.
+        passes, fails: whether the result surely does, whatever the list is like.
     """
 
     codes: Ints
     why: Whys
     is_exact: Bools
-    is_same_set: Bools
     is_explained: Bools
+    passes: Bools
+    fails: Bools
 
 
-def guess(saved: Saved, labels: Labels, change: Change, k: int) -> Guess:
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What of some results fits into the context.
+
+    Attributes:
+        surely: (rows,) tokens that surely fit; inf where the context does not matter.
+        possibly: (rows,) tokens that may fit.
+        counting: how the service counts.
+    """
+
+    surely: Floats
+    possibly: Floats
+    counting: Counting
+
+
+def guess(saved: Saved, labels: Labels, room: Room, change: Change, k: int) -> Guess:
     """The results with the chunks that a change would let in.
 
     What `/explain` says of the ranks of a lost chunk is used where nothing else decides: they are
     those without a cut of the candidates, which is close and not the same.
 
+    Args:
+        saved: the saved lists.
+        labels: what the cases require and forbid.
+        room: what fits into the contexts.
+        change: of the candidate K, of the threshold, or a waived filter.
+        k: the cut at which results are judged.
     """
     if change.setting == "waive":
         return _waived(saved, change)
     new = newcomers(saved, labels, change)
-    passes, fails, is_exact = _surely(saved, labels, new, k)
+    tokens = np.zeros(new.codes.shape)
+    if saved.seen.has["context"].any():
+        tokens = tokens_of(saved.seen, room.counting, new.codes)
+    ranges = ranges_of(saved, new, tokens)
+    passes, fails = _surely(saved, labels, room, new, ranges, k)
+    is_exact = ~(_has_known(saved, new) & saved.seen.has["reranked"]) & (ranges.n_unknown == 0)
     inserted = _explained(saved, np.flatnonzero(~(passes | fails)), change)
-    codes = _lists(saved, new, inserted)
-    failed = labels.failed(codes[:, :k], np.full(saved.n_rows, _EVERYTHING))
-    is_told = np.where(failed, fails, passes) | is_exact | _rows(saved, inserted)
     is_cut = saved.seen.has["reranked"] & (saved.reranked.n < saved.merged.n) & ~is_exact
     why = first_why(
         new.why,
-        saved.no_final,
         saved.no_fusion,
         saved.no_rerank,
+        saved.no_final,
         reasons(is_cut, UNSCORED),
-        reasons(~is_told, UNSURE),
     )
-    in_order, same_set = _certain(saved, new, codes)
-    is_exact |= in_order & ~is_cut
-    return Guess(codes, why, is_exact, same_set | is_exact, _rows(saved, inserted))
+    codes = _lists(saved, new, ranges, inserted)
+    return Guess(codes, why, is_exact, _rows(saved, inserted), passes, fails)
 
 
-def _surely(saved: Saved, labels: Labels, new: Newcomers, k: int) -> tuple[Bools, Bools, Bools]:
-    """Whether each result surely passes, surely fails, and has a list that is known exactly."""
-    ranges = ranges_of(saved, new)
-    best, worst = rank_bounds(saved, ranges, labels.row, _slots(new.codes, labels.row, labels.code))
+def _surely(
+    saved: Saved, labels: Labels, room: Room, new: Newcomers, ranges: Ranges, k: int
+) -> tuple[Bools, Bools]:
+    """Whether each result surely passes, and surely fails."""
+    found = bounds_of(saved, ranges, labels.row, _slots(new.codes, labels.row, labels.code))
     watched = _slots(new.codes, labels.watched_row, labels.watched_code)
-    best_watched, worst_watched = rank_bounds(saved, ranges, labels.watched_row, watched)
-    if saved.seen.said.deduplicate != "off":
-        # What stands before a chunk may be removed.
-        best, best_watched = np.ones_like(best), np.ones_like(best_watched)
-    n_groups = len(labels.row_of_group)
-    is_in, may_be_in = np.zeros(n_groups, dtype=bool), np.zeros(n_groups, dtype=bool)
-    is_in[labels.group[worst <= k]] = True
-    may_be_in[labels.group[best <= k]] = True
+    bad = bounds_of(saved, ranges, labels.watched_row, watched)
+    is_in = (found.worst <= k) & (found.most_tokens <= room.surely[labels.row])
+    may_be_in = (found.best <= k) & (found.least_tokens <= room.possibly[labels.row])
+    comes, may_come = bad.worst <= k, bad.best <= k
+    if saved.seen.said.deduplicate == "text":
+        # What stands before a chunk may be removed, and so may it for a newcomer of its text.
+        is_in, comes = np.zeros_like(is_in), np.zeros_like(comes)
+        may_be_in, may_come = np.isfinite(found.best), np.isfinite(bad.best)
     passes, fails = ~labels.always, labels.always.copy()
-    passes[labels.row_of_group[~is_in]] = False
-    fails[labels.row_of_group[~may_be_in]] = True
-    passes[labels.watched_row[best_watched <= k]] = False
-    fails[labels.watched_row[worst_watched <= k]] = True
-    is_known_new = np.zeros(saved.n_rows, dtype=bool)
+    passes[labels.row_of_group[~labels.groups_with(is_in)]] = False
+    fails[labels.row_of_group[~labels.groups_with(may_be_in)]] = True
+    passes[labels.watched_row[may_come]] = False
+    fails[labels.watched_row[comes]] = True
+    return passes, fails
+
+
+def _has_known(saved: Saved, new: Newcomers) -> Bools:
+    """Whether a known chunk comes into a channel of each result."""
+    found = np.zeros(saved.n_rows, dtype=bool)
     for name, ranks in new.ranks.items():
         width = saved.ranks[name].shape[1]
-        is_known_new |= (ranks[:, :width] != saved.ranks[name]).any(axis=1)
-        is_known_new |= (ranks[:, width:] < np.inf).any(axis=1)
-    is_open = is_known_new & saved.seen.has["reranked"]
-    return passes, fails, ~is_open & (ranges.n_unknown == 0)
-
-
-def _certain(saved: Saved, new: Newcomers, codes: Ints) -> tuple[Bools, Bools]:
-    """Whether every result surely has its rank, and whether all surely are results."""
-    if saved.seen.said.deduplicate != "off":
-        none = np.zeros(len(codes), dtype=bool)
-        return none, none
-    rows, places = np.nonzero(codes != NONE)
-    slots = _slots(new.codes, rows, codes[rows, places])
-    best, worst = rank_bounds(saved, ranges_of(saved, new), rows, slots)
-    in_order, same_set = np.ones(len(codes), dtype=bool), np.ones(len(codes), dtype=bool)
-    in_order[rows[(best != places + 1) | (worst != places + 1)]] = False
-    same_set[rows[worst > codes.shape[1]]] = False
-    is_full = (codes != NONE).all(axis=1)
-    return in_order & is_full, same_set & is_full
+        found |= (ranks[:, :width] != saved.ranks[name]).any(axis=1)
+        found |= (ranks[:, width:] < np.inf).any(axis=1)
+    return found
 
 
 def _slots(codes: Ints, rows: Ints, wanted: Ints) -> Ints:
@@ -131,9 +143,8 @@ def _slots(codes: Ints, rows: Ints, wanted: Ints) -> Ints:
     return np.where(column < codes.shape[1], column, NONE)
 
 
-def _lists(saved: Saved, new: Newcomers, inserted: Mapping[int, Inserted]) -> Ints:
+def _lists(saved: Saved, new: Newcomers, ranges: Ranges, inserted: Mapping[int, Inserted]) -> Ints:
     """The results as they probably are: known newcomers by their fused score, or put in."""
-    ranges = ranges_of(saved, new)
     scores = ranges.low[:, :-1]
     merged = best_first(np.where(scores > 0, scores, -np.inf))
     slots, merged_slots = same_width(saved.final.slots, merged.slots)
@@ -200,11 +211,11 @@ def _waived(saved: Saved, change: Change) -> Guess:
         ["filtered" in traces.result(pair)["observed"] for pair in pairs], dtype=bool
     )
     inserted = _explained(saved, np.arange(saved.n_rows), change)
-    is_told = (is_seen & ~is_concerned) | _rows(saved, inserted)
-    codes = _put_in(_cut(saved, saved.codes, saved.final), inserted)
-    why = first_why(reasons(~is_told & ~is_seen, FILTERS_UNSEEN), reasons(~is_told, UNSURE))
     is_exact = is_seen & ~is_concerned
-    return Guess(codes, why, is_exact, is_exact, _rows(saved, inserted))
+    codes = _put_in(_cut(saved, saved.codes, saved.final), inserted)
+    why = reasons(~is_seen & ~_rows(saved, inserted), FILTERS_UNSEEN)
+    never = np.zeros(saved.n_rows, dtype=bool)
+    return Guess(codes, why, is_exact, _rows(saved, inserted), never, never)
 
 
 def _rows(saved: Saved, inserted: Mapping[int, Inserted]) -> Bools:

@@ -39,6 +39,12 @@ class Labels:
         """Where each required chunk stands first in its row's list, from 0; the width for none."""
         return first_columns(codes[self.row] == self.code[:, None])
 
+    def groups_with(self, chunks: Bools) -> Bools:
+        """(groups,) whether any of some required chunks belongs to each."""
+        found = np.zeros(len(self.row_of_group), dtype=bool)
+        found[self.group[chunks]] = True
+        return found
+
     def failed(self, codes: Ints, in_context: Ints) -> Bools:
         """(rows,) whether a result fails.
 
@@ -49,10 +55,8 @@ class Labels:
         """
         position = self.first_positions(codes)
         kept = position < np.minimum(codes.shape[1], in_context[self.row])
-        found = np.zeros(len(self.row_of_group), dtype=bool)
-        found[self.group[kept]] = True
         failed = self.always.copy()
-        failed[self.row_of_group[~found]] = True
+        failed[self.row_of_group[~self.groups_with(kept)]] = True
         came = (codes[self.watched_row] == self.watched_code[:, None]).any(axis=1)
         failed[self.watched_row[came]] = True
         return failed

@@ -32,10 +32,6 @@ class Order:
     slots: Ints
     n: Ints
 
-    def take(self, rows: Ints) -> Order:
-        """The lists of some rows."""
-        return Order(self.slots[rows], self.n[rows])
-
 
 def order_of(slots: Ints) -> Order:
     """An order from slots with NONE at their ends."""

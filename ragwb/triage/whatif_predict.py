@@ -18,7 +18,7 @@ from ragwb.triage.whatif_context import (
     observed_contexts,
 )
 from ragwb.triage.whatif_duplicates import deduplicated
-from ragwb.triage.whatif_guess import Guess, guess
+from ragwb.triage.whatif_guess import Guess, Room, guess
 from ragwb.triage.whatif_labels import Labels, labels_of
 from ragwb.triage.whatif_lists import NONE, Bools, Ints, gather, same_width
 from ragwb.triage.whatif_orders import final_order, first_why, reasons
@@ -27,6 +27,7 @@ from ragwb.triage.whatif_saved import Saved, Whys, saved_lists
 NO_TEXT = "the texts of candidates are not known, so that duplicates cannot be told"
 NOTHING_BEYOND = "what comes after the observed results is not known"
 NO_CONTEXT = "what of the results would fit into the context is not known"
+UNSURE = "it depends on chunks that the trace does not name"
 _EXPLAINED = "by what /explain ranks without a cut of the candidates"
 _ADDING = ("candidate_k", "threshold", "waive")
 _EVERYTHING = 10**9
@@ -94,7 +95,7 @@ def basis_of(traces: Traces, pairs: Sequence[Pair]) -> Basis:
 def forecast(basis: Basis, change: Change, k: int) -> Forecast:
     """What a change would have brought, judged at K, or at the K that it changes to."""
     if change.setting in _ADDING:
-        return _judged(basis, change, k, guess(basis.saved, basis.labels, change, k))
+        return _judged(basis, change, k, guess(basis.saved, basis.labels, _room(basis), change, k))
     saved = basis.saved
     order, is_whole, why = final_order(saved, change)
     top_k = saved.seen.said.top_k
@@ -108,24 +109,38 @@ def forecast(basis: Basis, change: Change, k: int) -> Forecast:
         why, reasons(~certain, NO_TEXT), reasons(is_short & (distinct.n < k), NOTHING_BEYOND)
     )
     codes = np.where(distinct.slots == NONE, NONE, gather(saved.codes, distinct))[:, :top_k]
-    is_explained = np.zeros(saved.n_rows, dtype=bool)
-    return _judged(basis, change, k, Guess(codes, why, ~is_short, ~is_short, is_explained))
+    never = np.zeros(saved.n_rows, dtype=bool)
+    return _judged(basis, change, k, Guess(codes, why, ~never, never, never, never))
+
+
+def _room(basis: Basis) -> Room:
+    """What surely and what possibly fits into the contexts."""
+    seen = basis.saved.seen
+    budget = seen.said.context_budget
+    surely = basis.counting.most if budget is None else budget
+    possibly = np.inf if budget is None else budget
+    follows, matters = basis.follows_budget, seen.has["context"]
+    return Room(
+        surely=np.where(matters, np.where(follows, surely, -np.inf), np.inf),
+        possibly=np.where(matters & follows, possibly, np.inf),
+        counting=basis.counting,
+    )
 
 
 def _judged(basis: Basis, change: Change, k: int, found: Guess) -> Forecast:
     """A forecast of these lists: what of them fits into the context, and who fails by it."""
     codes, why = found.codes, found.why
     contexts = _contexts(basis, change, codes)
-    # In another order another part of the same results may fit, unless all of them do.
-    is_cut = contexts.n < (codes != NONE).sum(axis=1)
-    is_sure = found.is_exact | found.is_explained | (found.is_same_set & ~is_cut)
-    contexts.n[~is_sure], contexts.tokens[~is_sure] = NONE, np.nan
     is_open = basis.saved.seen.has["context"] & (contexts.n == NONE)
     in_context = np.where(contexts.n == NONE, _EVERYTHING, contexts.n)
     failed = basis.labels.failed(codes[:, :k], in_context)
     if change.setting != "waive":
         # What a filter hides has no text here, so that its effect is told of the results alone.
-        why = first_why(why, reasons(is_open & ~failed, NO_CONTEXT))
+        is_listed = found.is_exact | found.is_explained
+        is_untold = is_open & is_listed & ~failed & ~found.passes
+        why = first_why(why, reasons(is_untold, NO_CONTEXT))
+    is_told = found.is_exact | found.is_explained | np.where(failed, found.fails, found.passes)
+    why = first_why(why, reasons(~is_told, UNSURE))
     return Forecast(k, codes, contexts, failed, why, found.is_exact, found.is_explained)
 
 

@@ -37,8 +37,6 @@ def answer_figures(scores: AnswerScores) -> alt.FacetChart:
     """
     import altair as alt
 
-    from ragwb.measure.answer_scores import LOWER_IS_BETTER
-
     rows = _rows(scores)
     base = alt.Chart(alt.Data(values=rows))
     y = alt.Y("name:N", title=None, sort=alt.EncodingSortField("order"))

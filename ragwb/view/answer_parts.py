@@ -202,7 +202,8 @@ def _passage_row(
     cells += tag("td", chunk_fold(view, chunk_id))
     cells += tag("td", tag("span", words, class_=class_))
     cells += tag("td", times or "–", class_="num")
-    said = {"": f"[{number}]", "passage": cut(title, 60), "what it is": words, "cited": times}
+    said: dict[str, object] = {"": f"[{number}]", "passage": cut(title, 60)}
+    said |= {"what it is": words, "cited": times}
     return said, tag("tr", cells, class_=row_class)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ragwb.triage.reasons import REASONS
-from ragwb.triage.result import SLICES
 from ragwb.view.panel import frame_rows
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ class Overview:
         self._bars = {(row["stage"], row["reason"]): _bar(row, most, on_pick) for row in rows}
         bars = widgets.VBox(list(self._bars.values()))
         bars.add_class("rw-bars")
-        self._field = widgets.Dropdown(options=_fields(triage), description="by")
+        self._field = widgets.Dropdown(options=triage.fields(), description="by")
         self._funnel, self._losses = widgets.HTML(), widgets.HTML()
         self._tabs = widgets.Tab(
             [self._funnel, widgets.VBox([self._field, self._losses])],
@@ -76,11 +75,6 @@ def _bar(row: dict[str, Any], most: int, on_pick: Callable[[str, str], None]) ->
         bar.add_class(name)
     bar.on_click(lambda _: on_pick(stage, code))
     return bar
-
-
-def _fields(triage: Triage) -> Sequence[str]:
-    names = {name for case in triage.traces.cases.values() for name in case.case.tags}
-    return [*(f"tags.{name}" for name in sorted(names)), *SLICES]
 
 
 def bar_styles() -> str:
