@@ -51,6 +51,8 @@ Observed = Annotated[dict[str, T] | None, BeforeValidator(_observed)]
 # What a run's tables hold; a number beyond is a fault of its field, and no run that cannot be kept.
 Count32 = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Count64 = Annotated[int, Field(ge=0, le=2**63 - 1)]
+# A position counts from 1.
+Rank = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
 class Record(BaseModel):
@@ -196,7 +198,7 @@ class Explanation(Record):
     moved_to: list[str] | None = None
     visible: bool
     filtered_by: list[str] | None = None
-    ranks: dict[str, int | None] | None = None
+    ranks: dict[str, Rank | None] | None = None
 
 
 class Identity(Record):

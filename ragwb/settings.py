@@ -120,7 +120,7 @@ def _config_table(root: Path) -> dict[str, Any]:
         return {}
     try:
         parsed = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not TOML: {error}") from error
     table: dict[str, Any] = parsed.get("tool", {}).get("ragwb", {})
     if path.name == "ragwb.toml":

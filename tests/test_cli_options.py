@@ -59,6 +59,8 @@ def test_unknown_is_null_in_json_and_empty_in_csv_and_a_dash_in_a_table(capsys):
     assert capsys.readouterr().out.splitlines()[2].endswith(",")
     print_rows([{"a": "=cmd|' /C calc'!A0", "b": "\x1b[31m\u202e"}], Format.csv)
     assert capsys.readouterr().out == "a,b\n'=cmd|' /C calc'!A0,⟨U+001B⟩[31m⟨U+202E⟩\n"
+    print_rows([{"a": "\t=1+1"}], Format.csv)
+    assert capsys.readouterr().out == "a\n'\t=1+1\n"
     print_rows(ROWS, Format.table)
     table = capsys.readouterr().out
     assert table.splitlines()[2].split() == ["退款", "–"]

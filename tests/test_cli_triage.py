@@ -1,6 +1,7 @@
 """`ragwb triage` as people and scripts type it."""
 
 import json
+import os
 
 import pytest
 import run_data
@@ -9,8 +10,9 @@ from run_data import case, service
 from triage_data import Shown, saved, told
 
 from ragwb.cli import run as ragwb
+from ragwb.runs.manifest import RunManifest
 from ragwb.runs.store import load_run
-from ragwb.runs.writer import EXPLAIN, MANIFEST
+from ragwb.runs.writer import EXPLAIN, MANIFEST, folder_hash
 
 # c1 is found, c2 is beyond the cut, c3 must be refused.
 CASES = [case(1, risk="high"), case(2, tags={"domain": "refund"})]
@@ -245,22 +247,31 @@ def test_a_token_of_the_environment_does_not_follow_a_run_elsewhere(triage, monk
     assert "--base-url http://service.example sends it there" in line
 
 
-def test_a_token_of_a_label_does_not_follow_a_run_elsewhere(triage, fake, tmp_path):
+def test_a_token_of_a_label_does_not_follow_a_run_elsewhere(triage, tmp_path):
     token = tmp_path / "finance.token"
     token.write_text("secret-token")
-    before = len(fake.asked)
     code, _, err = triage("--identity", f"finance={token}")
     assert code == 0
-    assert "is not asked" in err
-    assert len(fake.asked) == before
+    assert "ragwb: http://service.example, where the run was made, is not asked" in err
 
 
-def test_an_address_in_a_run_that_is_none_is_a_line(tmp_path, capfd):
-    folder = saved_elsewhere(tmp_path, "http://[::1")
-    code = cli_run(["triage", str(folder)])
-    said = capfd.readouterr()
+def test_an_address_in_a_run_that_is_none_is_a_line(triage, run):
+    manifest = json.loads((run.path / MANIFEST).read_bytes())
+    changed = RunManifest.model_validate({**manifest, "base_url": "http://[::1"})
+    sealed = changed.model_copy(update={"content_hash": folder_hash(run.path, changed)})
+    (run.path / MANIFEST).write_bytes(sealed.to_json())
+    code, out, err = triage()
     assert code == 0
-    assert "the run's service is not asked: the base URL cannot be read" in said.err
+    assert "1 failed" in out
+    assert "the run's service is not asked: the base URL cannot be read" in err
+
+
+def test_explanations_that_are_no_plain_file_are_one_line(triage, run):
+    (run.path / EXPLAIN).unlink(missing_ok=True)
+    os.mkfifo(run.path / EXPLAIN)
+    code, out, err = triage("--offline")
+    assert (code, out) == (2, "")
+    assert "explain.jsonl: not a plain file; move it away" in err
 
 
 def test_the_plain_endpoint_gives_ranks_and_what_is_not_observed(home, capfd):

@@ -73,6 +73,7 @@ def test_people_see_what_it_fixes_breaks_and_costs_with_names(what_if):
     keyword = by_change["only keyword"]
     assert "10: c1, c2, c3, c4, c5, c6, c7, c8 and 2 more" in keyword
     assert lines.index(by_change["K = 2"]) < lines.index(keyword)
+    assert "every case by name: --format json" in lines
 
 
 def test_a_waived_filter_stands_apart_and_is_called_no_remedy(what_if):

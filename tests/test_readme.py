@@ -11,12 +11,15 @@ import pytest
 from run_data import case, golden, service
 from test_cli import commands
 
-from ragwb.decide.thresholds import LIMITS
+from ragwb.decide.thresholds import ANSWER_LIMITS, LIMITS
 from ragwb.golden.dataset import load_dataset
+from ragwb.judge import default_rubric, draw_sample, write_sheet
+from ragwb.judge.items import Item
 from ragwb.measure.metric import HEADLINE
 from ragwb.runs.runner import run_retrieval
 from ragwb.runs.scoring import score
 from ragwb.settings import load_settings, shared_file
+from ragwb.triage.reasons import REASONS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -32,8 +35,13 @@ def test_every_command_stands_in_the_readme(path):
 def test_every_headline_metric_and_limit_stands_in_the_readme():
     for name in HEADLINE:
         assert f"`{name}@K`" in README
-    for name in LIMITS:
+    for name in (*LIMITS, *ANSWER_LIMITS):
         assert f"`--{name.replace('_', '-')}`" in README
+
+
+def test_every_reason_of_triage_stands_in_the_readme():
+    for code in REASONS:
+        assert f"`{code}`" in README
 
 
 def test_every_notebook_stands_in_the_readme():
@@ -88,15 +96,25 @@ def test_the_case_of_the_readme_is_a_golden_case(tmp_path):
     assert loaded.id == "refund-arrival-time"
 
 
+def write_judging(folder):
+    """Labels and verdicts of a judge, and a sheet for people."""
+    (folder / "labels.csv").write_text("item_id,annotator,correctness\na,p1,1\nb,p1,0\n")
+    lines = [{"item_id": name, "scores": {"correctness": 1}} for name in "ab"]
+    (folder / "verdicts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    sample = draw_sample([Item("a", {"question": "q", "answer": "a"})], 1)
+    write_sheet(sample, default_rubric("answer"), folder / "sheet.csv")
+
+
 def test_the_python_of_the_readme_runs(tmp_path, monkeypatch):
     (code,) = blocks("python")
     monkeypatch.setenv("RAGWB_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     cases = golden(tmp_path, [case(1), case(2)]).path
     cases.rename(tmp_path / "cases.jsonl")
-    fake = service(results={"q2": []})
+    write_judging(tmp_path)
+    fake = service(results={"q2": []}, answers={})
     settings = load_settings(base_url="http://service.example")
     run_retrieval(load_dataset("cases.jsonl"), settings, top_k=5, transport=fake.transport())
     with fake.serve() as url:
         exec(compile(code.replace("http://127.0.0.1:8081", url), "README.md", "exec"), {})
-    assert fake.asked.count("q1") == 2
+    assert fake.asked.count("q1") == 3

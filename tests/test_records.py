@@ -127,3 +127,11 @@ def test_an_offset_that_is_no_place_is_not_observed(number: str, name: str) -> N
     )
     chunk = Chunk.model_validate_json(body)
     assert (chunk.chunk_id, chunk.start, chunk.end) == ("a", None, None)
+
+
+@pytest.mark.parametrize("rank", [0, -5, 2**31, 10**400, 1.5])
+def test_a_rank_that_is_no_position_is_refused(rank: float) -> None:
+    with pytest.raises(ValidationError, match=r"ranks\.vector"):
+        Explanation.model_validate(
+            {"chunkId": "a", "state": "published", "visible": True, "ranks": {"vector": rank}}
+        )

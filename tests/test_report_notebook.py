@@ -1,5 +1,8 @@
 """Running a notebook headless: what it is told is checked, a failure is kept, a report is whole."""
 
+import os
+from pathlib import Path
+
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -109,6 +112,17 @@ def test_a_report_is_one_page_without_scripts_and_returns_what_was_recorded(tmp_
     assert "&lt;b&gt; 7" in text
     assert "<script" not in text
     assert [file.name for file in html.parent.iterdir()] == ["report.html"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="sockets are files on POSIX only")
+def test_a_kernel_has_sockets_of_its_own_outside_the_working_folder(tmp_path):
+    asked = "rw.record({'ip': ipykernel.get_connection_info(unpack=True)['ip']})"
+    seen = f"import ipykernel, ragwb as rw\n{asked}"
+    path = written(tmp_path, "n: int = 1", seen)
+    found = run_notebook(path, {}, tmp_path / "report.html", cwd=tmp_path)
+    assert Path(found["ip"]).is_absolute()
+    assert not Path(found["ip"]).is_relative_to(tmp_path)
 
 
 @pytest.mark.slow

@@ -13,7 +13,8 @@ from loopback import FakeService
 from run_data import case, interrupt_at, no_wait, service, settings
 
 from ragwb.errors import UsageError
-from ragwb.runs.explaining import Asked, explain_chunks, is_token_meant_for
+from ragwb.records import Explanation
+from ragwb.runs.explaining import Asked, _unambiguous, explain_chunks, is_token_meant_for
 from ragwb.runs.store import Run, load_run
 from ragwb.runs.traces import load_traces
 from ragwb.runs.writer import EXPLAIN, MANIFEST
@@ -272,3 +273,14 @@ def test_the_token_of_a_label_does_not_follow_a_run_elsewhere(
     labels = {"finance": tmp_path / "finance.token"}
     assert not is_token_meant_for(settings(tmp_path), "https://elsewhere.example", labels)
     assert is_token_meant_for(settings(tmp_path), "http://127.0.0.1:4711", labels)
+
+
+def said(chunk_id: str, **given: Any) -> Explanation:
+    return Explanation.model_validate(
+        {"chunk_id": chunk_id, "state": "published", "visible": True, **given}
+    )
+
+
+def test_what_is_said_of_a_chunk_twice_and_differently_says_nothing() -> None:
+    hidden = said("b", visible=False, filtered_by=["TENANT"])
+    assert _unambiguous([said("a"), said("a"), said("b"), hidden]) == [said("a")]

@@ -474,6 +474,12 @@ def test_a_file_that_is_no_toml_is_refused(
         read_faults(path)
 
 
+@pytest.mark.parametrize("pattern", ["(", "a{99999999999999}", "(" * 20_000 + ")" * 20_000])
+def test_a_pattern_that_is_none_is_a_mistake_of_its_fault(pattern: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="must be a regular expression"):
+        read(tmp_path, f'[[fault]]\n{GOOD}kind = "reply"\nwithout = "{pattern}"')
+
+
 def test_choosing_refuses_what_does_not_go_together(tmp_path: Path) -> None:
     file = read(
         tmp_path,

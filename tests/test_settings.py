@@ -45,7 +45,11 @@ def test_a_pyproject_without_our_table_is_not_the_root(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("[tool.ragwb]\nbaseurl = 1\n", "unknown setting 'baseurl'"), ("[tool.ragwb\n", "not TOML")],
+    [
+        ("[tool.ragwb]\nbaseurl = 1\n", "unknown setting 'baseurl'"),
+        ("[tool.ragwb\n", "not TOML"),
+        (f"[tool.ragwb]\nx = {'1' * 5000}\n", "not TOML"),
+    ],
 )
 def test_a_wrong_configuration_is_one_clear_line(tmp_path, text, message):
     (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")

@@ -481,6 +481,16 @@ def test_remedies_are_ranked_by_cases_fixed_per_case_broken_then_by_cost(tmp_pat
     assert remedies(found, [Change("k", 1)]) == ()
 
 
+def test_of_one_setting_a_greater_change_that_does_no_more_good_is_left_out(tmp_path):
+    config = replace(CONFIG, top_k=1)
+    worlds = [replace(WORLD, groups=[[name]]) for name in ("e0", "a0")]
+    found = triaged(tmp_path, *(answer(world, config) for world in worlds), config=config)
+    tried = [Change("k", k, 1) for k in (50, 2, 5, 3)]
+
+    assert [remedy.change.value for remedy in remedies(found, tried)] == [3, 2]
+    assert effect(found, tried[0]).fixed == ("c0", "c1")
+
+
 def test_what_a_remedy_says_in_json(tmp_path):
     config = replace(CONFIG, top_k=1, budget=1000)
     found = triaged(tmp_path, answer(replace(WORLD, groups=[["e0"]]), config), config=config)
@@ -604,3 +614,19 @@ def test_what_fails_by_its_answer_alone_is_neither_fixed_nor_broken(tmp_path):
     assert case_remedies(found, "c0") == ()
     assert remedies(found) == ()
     assert effect(found, Change("channel", "keyword")).broken == ()
+
+
+def test_the_least_candidate_k_reaches_the_nearest_chunk_of_every_group(tmp_path):
+    shown = replace(
+        answer(WORLD, CONFIG),
+        groups=[["x0", "y0"], ["z0"]],
+        explained={
+            "x0": ranked(vector=90, keyword=None),
+            "y0": ranked(vector=60, keyword=70),
+            "z0": ranked(vector=80),
+        },
+    )
+    found = triaged(tmp_path, shown)
+    tried = [change.value for change in changes_for(found) if change.setting == "candidate_k"]
+
+    assert tried == [80, 100, 200]

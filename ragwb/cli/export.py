@@ -56,8 +56,7 @@ def _layers(run: Run) -> Iterator[dict[str, Any]]:
     from ragwb.triage.attribute import triage
 
     has_answers = any(one.mode is not None for one in answered_cases(run))
-    findings = {
-        case.case_id: (case.verdict.stage, case.verdict.reason) for case in triage(run).cases
-    }
     scores = score_answers(run) if has_answers else None
+    found = triage(run, scores=scores).cases
+    findings = {case.case_id: (case.verdict.stage, case.verdict.reason) for case in found}
     return layer_records(run, scores=scores, findings=findings)

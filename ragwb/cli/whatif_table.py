@@ -73,6 +73,8 @@ def _print_table(remedies: Sequence[RunRemedy], *, empty: str) -> None:
         return
     rows = [_row(remedy) for remedy in remedies]
     typer.echo(text_table(rows, list(rows[0])))
+    if any(" more" in row[name] for row in rows for name in ("fixes", "breaks", "unknown")):
+        typer.echo("every case by name: --format json")
 
 
 def _row(remedy: RunRemedy) -> dict[str, Any]:

@@ -161,6 +161,7 @@ def _execute(
     import papermill
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
+    from traitlets.config import Config
 
     output = scratch / "run.ipynb"
     try:
@@ -174,6 +175,11 @@ def _execute(
                 language="python",
                 progress_bar=False,
                 log_output=False,
+                # The sockets stand beside this file; without it in the working folder, where two
+                # reports at once would talk to each other's kernels.
+                config=Config(
+                    ConnectionFileMixin={"connection_file": str(scratch / "kernel.json")}
+                ),
             )
     except (PapermillExecutionError, DeadKernelError) as error:
         kept = html_path.with_suffix(".failed.ipynb")

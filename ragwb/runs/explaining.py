@@ -150,8 +150,8 @@ def is_token_meant_for(
     A run may come from somebody else: tokens go to the settings' own service and to this very
     machine, and where there is none, for no label either, nothing can be lost.
     """
-    has_token = settings.token_file or settings.token_command or os.environ.get(TOKEN_VARIABLE)
-    has_token = has_token or identities
+    given = (settings.token_file, settings.token_command, os.environ.get(TOKEN_VARIABLE))
+    has_token = any(given) or bool(identities)
     named, own = urlsplit(base_url), urlsplit(settings.base_url)
     is_own = (named.scheme, named.netloc) == (own.scheme, own.netloc)
     return not has_token or is_own or named.hostname in LOOPBACK

@@ -195,7 +195,7 @@ def load_config(path: Path, *, home: Path, **flags: Any) -> ServiceConfig:
         table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not TOML: {error}") from error
     table = _with_paths(table.get("service", table), path.parent)
     return make_config(table, home=home, where=str(path), **flags)

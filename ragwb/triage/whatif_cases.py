@@ -65,9 +65,8 @@ def case_remedies(triage: Triage, case_id: str) -> tuple[CaseRemedy, ...]:
         if predicted.why[0] or predicted.failed[0]:
             continue
         key = (change.setting, None if change.setting in _SCALES else change.value)
-        size = _size(change)
-        if key not in found or size < found[key][0]:
-            found[key] = size, _remedy(basis, change, predicted, lost, before, triage.k)
+        if key not in found or change.distance < found[key][0]:
+            found[key] = change.distance, _remedy(basis, change, predicted, lost, before, triage.k)
     return tuple(sorted((remedy for _, remedy in found.values()), key=_cost))
 
 
@@ -84,20 +83,6 @@ def _least(triage: Triage, basis: Basis, pair: Pair, rank: int | None) -> Iterat
         reached = needed_candidates(triage.traces[pair], said.candidate_k)
         if reached is not None:
             yield Change("candidate_k", reached, said.candidate_k)
-
-
-def _size(change: Change) -> float:
-    """How far a value is from what it was; 0 for what is no number."""
-    if isinstance(change.value, tuple) and isinstance(change.before, tuple):
-        before = dict(change.before)
-        return sum(_ratio(weight, before.get(name)) for name, weight in change.value)
-    return _ratio(change.value, change.before)
-
-
-def _ratio(value: Value, before: Value) -> float:
-    if not isinstance(value, int | float) or not isinstance(before, int | float):
-        return 0.0
-    return abs(math.log((1 + value) / (1 + before)))
 
 
 def _remedy(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -78,6 +79,14 @@ class Change:
             case _:
                 return self._number_label()
 
+    @property
+    def distance(self) -> float:
+        """How far the value is from what it was, as a logarithm; 0 for what is no number."""
+        if isinstance(self.value, tuple) and isinstance(self.before, tuple):
+            before = dict(self.before)
+            return sum(_log_ratio(weight, before.get(name)) for name, weight in self.value)
+        return _log_ratio(self.value, self.before)
+
     def _number_label(self) -> str:
         name, unit = {
             "rrf_k": ("RRF constant", ""),
@@ -99,6 +108,13 @@ class Change:
             for name, weight in changed.items()
         )
         return f"fusion weight {', '.join(parts)}"
+
+
+def _log_ratio(value: Value, before: Value) -> float:
+    if not isinstance(value, int | float) or not isinstance(before, int | float):
+        return 0.0
+    # By one more, since a weight or a constant may be 0.
+    return abs(math.log((1 + value) / (1 + before)))
 
 
 def _number(value: Value) -> str:
