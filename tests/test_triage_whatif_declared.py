@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from triage_data import Shown, saved
 
-from ragwb.triage.whatif_declared import Declared, declared
+from ragwb.triage.whatif.declared import Declared, declared
 
 
 def said(folder: Path, service: dict[str, Any] | None = None, **manifest: Any) -> Declared:

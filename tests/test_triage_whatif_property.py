@@ -17,8 +17,8 @@ from whatif_data import Config, World, answer, text_of
 from ragwb.runs.traces import Traces, load_traces
 from ragwb.triage.attribute import triage
 from ragwb.triage.whatif import Change, Predicted, effect, fails, predict, why_not
-from ragwb.triage.whatif_orders import NO_CHANNEL
-from ragwb.triage.whatif_predict import NO_CONTEXT
+from ragwb.triage.whatif.forecast import NO_CONTEXT
+from ragwb.triage.whatif.orders import NO_CHANNEL
 
 IDS = [f"{letter}{n}" for letter in "abcde" for n in range(3)]
 few = settings(max_examples=40, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))

@@ -20,8 +20,8 @@ from ragwb.triage.verdict import TriagedCase
 
 if TYPE_CHECKING:
     from ragwb.triage.whatif import RunRemedy
-    from ragwb.triage.whatif_changes import Change
-    from ragwb.triage.whatif_predict import Basis
+    from ragwb.triage.whatif.changes import Change
+    from ragwb.triage.whatif.forecast import Basis
 
 SLICES = ("risk", "tier", "set")
 STAGE_COLUMNS = ("stage", "reason", "group", "n", "cases", "high_risk")
@@ -162,21 +162,21 @@ class Triage:
     @cached_property
     def basis(self) -> Basis:
         """What every forecast of other settings starts from."""
-        from ragwb.triage.whatif_predict import basis_of
+        from ragwb.triage.whatif.forecast import basis_of
 
         return basis_of(self.traces, list(self.traces))
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
         """The changes that are tried on this run."""
-        from ragwb.triage.whatif_changes import grid
+        from ragwb.triage.whatif.changes import grid
 
         return grid(self)
 
     @cached_property
     def saved_runs(self) -> list[Run]:
         """The sealed runs beside this one, the newest first."""
-        from ragwb.triage.whatif_latency import saved_runs
+        from ragwb.triage.whatif.latency import saved_runs
 
         return saved_runs(self.run)
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragwb.runs.traces import Trace
-from ragwb.triage.whatif_added import Newcomers, newcomers
-from ragwb.triage.whatif_bounds import Ranges, bounds_of, ranges_of
-from ragwb.triage.whatif_changes import Change
-from ragwb.triage.whatif_context import Counting, tokens_of
-from ragwb.triage.whatif_duplicates import deduplicated
-from ragwb.triage.whatif_explained import below_threshold, beyond_the_cut, final_rank, waivable
-from ragwb.triage.whatif_labels import Labels
-from ragwb.triage.whatif_lists import (
+from ragwb.triage.whatif.added import Newcomers, newcomers
+from ragwb.triage.whatif.bounds import Ranges, bounds_of, ranges_of
+from ragwb.triage.whatif.changes import Change
+from ragwb.triage.whatif.context import Counting, tokens_of
+from ragwb.triage.whatif.duplicates import deduplicated
+from ragwb.triage.whatif.explained import below_threshold, beyond_the_cut, final_rank, waivable
+from ragwb.triage.whatif.labels import Labels
+from ragwb.triage.whatif.lists import (
     NONE,
     Bools,
     Floats,
@@ -27,8 +27,8 @@ from ragwb.triage.whatif_lists import (
     order_of,
     same_width,
 )
-from ragwb.triage.whatif_orders import UNSCORED, first_why, reasons
-from ragwb.triage.whatif_saved import Saved, Whys
+from ragwb.triage.whatif.orders import UNSCORED, first_why, reasons
+from ragwb.triage.whatif.saved import Saved, Whys
 
 FILTERS_UNSEEN = "what the filters took was not observed"
 # Ranks from 1 and the codes that stand there.

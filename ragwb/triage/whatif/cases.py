@@ -11,11 +11,11 @@ import numpy as np
 from ragwb.records import MAX_TOP_K
 from ragwb.runs.traces import Pair
 from ragwb.triage.result import Triage
-from ragwb.triage.whatif_changes import Change, Value
-from ragwb.triage.whatif_context import tokens_through
-from ragwb.triage.whatif_explained import needed_candidates
-from ragwb.triage.whatif_lists import NONE, Ints, gather
-from ragwb.triage.whatif_predict import Basis, Forecast, basis_of, forecast
+from ragwb.triage.whatif.changes import Change, Value
+from ragwb.triage.whatif.context import tokens_through
+from ragwb.triage.whatif.explained import needed_candidates
+from ragwb.triage.whatif.forecast import Basis, Forecast, basis_of, forecast
+from ragwb.triage.whatif.lists import NONE, Ints, gather
 
 # Of these only the nearest value that works is a remedy; each channel or reason is its own.
 _SCALES = ("k", "rrf_k", "weights", "context_budget_tokens", "candidate_k", "deduplicate")

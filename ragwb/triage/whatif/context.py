@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ragwb.runs.traces import Traces
-from ragwb.triage.whatif_lists import NONE, Bools, Floats, Ints, same_width
-from ragwb.triage.whatif_saved import Seen
+from ragwb.triage.whatif.lists import NONE, Bools, Floats, Ints, same_width
+from ragwb.triage.whatif.saved import Seen
 
 # Positions whose tokens are counted at once: most lists end at the budget, long before their end.
 _BLOCK = 8

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragwb.runs.traces import Pair, Traces
-from ragwb.triage.whatif_changes import Change
-from ragwb.triage.whatif_context import (
+from ragwb.triage.whatif.changes import Change
+from ragwb.triage.whatif.context import (
     Contexts,
     Counting,
     counting_of,
@@ -17,12 +17,12 @@ from ragwb.triage.whatif_context import (
     follows_budget,
     observed_contexts,
 )
-from ragwb.triage.whatif_duplicates import deduplicated
-from ragwb.triage.whatif_guess import Guess, Room, guess
-from ragwb.triage.whatif_labels import Labels, labels_of
-from ragwb.triage.whatif_lists import NONE, Bools, Ints, gather, same_width
-from ragwb.triage.whatif_orders import final_order, first_why, reasons
-from ragwb.triage.whatif_saved import Saved, Whys, saved_lists
+from ragwb.triage.whatif.duplicates import deduplicated
+from ragwb.triage.whatif.guess import Guess, Room, guess
+from ragwb.triage.whatif.labels import Labels, labels_of
+from ragwb.triage.whatif.lists import NONE, Bools, Ints, gather, same_width
+from ragwb.triage.whatif.orders import final_order, first_why, reasons
+from ragwb.triage.whatif.saved import Saved, Whys, saved_lists
 
 NO_TEXT = "the texts of candidates are not known, so that duplicates cannot be told"
 NOTHING_BEYOND = "what comes after the observed results is not known"

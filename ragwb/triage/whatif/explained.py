@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ragwb.records import Explanation
 from ragwb.runs.traces import Trace
-from ragwb.triage.whatif_labels import required_groups
+from ragwb.triage.whatif.labels import required_groups
 
 THRESHOLD = "THRESHOLD"
 

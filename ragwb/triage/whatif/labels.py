@@ -11,7 +11,7 @@ from ragwb.golden.passages import ResolvedCase
 from ragwb.records import Explanation
 from ragwb.runs.traces import Pair, Traces
 from ragwb.triage.leaks import find_leaks
-from ragwb.triage.whatif_lists import Bools, Ints, first_columns
+from ragwb.triage.whatif.lists import Bools, Ints, first_columns
 
 
 @dataclass(frozen=True, slots=True)

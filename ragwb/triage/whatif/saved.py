@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from ragwb.runs.results import LATER_STAGES
 from ragwb.runs.traces import Pair, Traces
-from ragwb.triage.whatif_declared import Declared, declared
-from ragwb.triage.whatif_duplicates import deduplicated
-from ragwb.triage.whatif_lists import (
+from ragwb.triage.whatif.declared import Declared, declared
+from ragwb.triage.whatif.duplicates import deduplicated
+from ragwb.triage.whatif.lists import (
     NONE,
     Bools,
     Floats,

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ragwb.runs.traces import Traces
-from ragwb.triage.whatif_lists import NONE, Bools, Ints, Order, gather, without_repeats
+from ragwb.triage.whatif.lists import NONE, Bools, Ints, Order, gather, without_repeats
 
 Names = npt.NDArray[np.object_]
 

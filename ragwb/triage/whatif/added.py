@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragwb.runs.traces import Trace
-from ragwb.triage.whatif_changes import Change
-from ragwb.triage.whatif_explained import THRESHOLD, beyond_the_cut
-from ragwb.triage.whatif_labels import Labels
-from ragwb.triage.whatif_lists import NONE, Floats, Ints
-from ragwb.triage.whatif_orders import reasons
-from ragwb.triage.whatif_saved import Saved, Whys
+from ragwb.triage.whatif.changes import Change
+from ragwb.triage.whatif.explained import THRESHOLD, beyond_the_cut
+from ragwb.triage.whatif.labels import Labels
+from ragwb.triage.whatif.lists import NONE, Floats, Ints
+from ragwb.triage.whatif.orders import reasons
+from ragwb.triage.whatif.saved import Saved, Whys
 
 FILTERED_UNSEEN = "what the threshold took was not observed"
 _VECTOR = "vector"

@@ -10,7 +10,7 @@ from ragwb.measure.cost import percentile
 from ragwb.runs.manifest import RunManifest, diff_manifests
 from ragwb.runs.store import Run, list_runs
 from ragwb.settings import Settings
-from ragwb.triage.whatif_changes import Change
+from ragwb.triage.whatif.changes import Change
 
 _QUANTILE = 0.95
 # What a change of one setting shows in the manifest, where it is not a field of its own.

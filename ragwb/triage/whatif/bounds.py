@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ragwb.triage.whatif_added import Newcomers
-from ragwb.triage.whatif_lists import NONE, Floats, Ints
-from ragwb.triage.whatif_saved import Saved, fused_scores
+from ragwb.triage.whatif.added import Newcomers
+from ragwb.triage.whatif.lists import NONE, Floats, Ints
+from ragwb.triage.whatif.saved import Saved, fused_scores
 
 # Far more than what comes of the order of additions.
 _CLOSE = 1e-9

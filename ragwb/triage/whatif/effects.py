@@ -14,26 +14,11 @@ import numpy as np
 
 from ragwb.runs.traces import Trace, Traces
 from ragwb.triage.result import Triage
-from ragwb.triage.whatif_cases import CaseRemedy, case_remedies
-from ragwb.triage.whatif_changes import Change
-from ragwb.triage.whatif_labels import must_not_come, required_groups
-from ragwb.triage.whatif_latency import measured_latency
-from ragwb.triage.whatif_lists import NONE
-from ragwb.triage.whatif_predict import Basis, Forecast, basis_of, forecast
-
-__all__ = [
-    "CaseRemedy",
-    "Change",
-    "Predicted",
-    "RunRemedy",
-    "case_remedies",
-    "changes_for",
-    "effect",
-    "fails",
-    "predict",
-    "remedies",
-    "why_not",
-]
+from ragwb.triage.whatif.changes import Change
+from ragwb.triage.whatif.forecast import Basis, Forecast, basis_of, forecast
+from ragwb.triage.whatif.labels import must_not_come, required_groups
+from ragwb.triage.whatif.latency import measured_latency
+from ragwb.triage.whatif.lists import NONE
 
 # Where a chunk can come back.
 _RETURNED = ("results", "context")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 from ragwb.html import plain
 from ragwb.records import MAX_TOP_K
 from ragwb.runs.traces import Trace
-from ragwb.triage.whatif_declared import Declared, declared
-from ragwb.triage.whatif_explained import needed_candidates, waivable
+from ragwb.triage.whatif.declared import Declared, declared
+from ragwb.triage.whatif.explained import needed_candidates, waivable
 
 if TYPE_CHECKING:
     from ragwb.triage.result import Triage

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ragwb.triage.whatif_changes import Change
-from ragwb.triage.whatif_lists import (
+from ragwb.triage.whatif.changes import Change
+from ragwb.triage.whatif.lists import (
     NONE,
     Bools,
     Floats,
@@ -17,7 +17,7 @@ from ragwb.triage.whatif_lists import (
     same_width,
     unit_range,
 )
-from ragwb.triage.whatif_saved import Saved, Whys, fused_scores
+from ragwb.triage.whatif.saved import Saved, Whys, fused_scores
 
 NO_CHANNEL = "this channel was not observed"
 UNSCORED = "the reranker's score of a chunk that would reach it is not known"
