@@ -88,5 +88,6 @@ def finish(
         typer.echo("writing the report", err=True)
         files = write(report)
         typer.echo(f"report: {files.html} (and .json, .md)", err=True)
-    typer.echo(f"run: {evaluation.run.manifest.run_id}", err=True)
+    run_id = evaluation.run.manifest.run_id
+    typer.echo(f"next: ragwb triage {run_id}\nrun: {run_id}", err=True)
     raise typer.Exit(EXIT_CODES[evaluation.verdict])

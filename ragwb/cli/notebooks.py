@@ -36,6 +36,7 @@ def report(
 
     path = find_notebook(notebook)
     html = output or Path("reports") / f"{path.stem}.html"
+    typer.echo(f"running {path.stem}, a kernel is started for it", err=True)
     run_notebook(path, parse_parameters(parameter or []), html, cwd=Path.cwd())
     typer.echo(f"report: {html}", err=True)
 
