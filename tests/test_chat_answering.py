@@ -145,6 +145,30 @@ def test_an_answer_of_50000_characters_is_read():
     assert answer.citations == [Citation(chunk_id="c1", claim="很长。")]
 
 
+def test_a_text_of_blanks_is_read_in_one_pass():
+    # Quadratic, this took minutes.
+    blanks = " " * 200_000
+    assert read_answer(f"a{blanks}[{blanks}b [1]", PASSAGES).citations == [
+        Citation(chunk_id="c1", claim=f"a{blanks}[{blanks}b")
+    ]
+
+
+@pytest.mark.parametrize("fields", [{"text": "\ud800 三天"}, {"actions": ["\udfff"]}])
+def test_half_a_character_is_an_error_of_its_case(fields):
+    with pytest.raises(ReplyError, match="half a character"):
+        read_answer(said(**fields), PASSAGES)
+
+
+def test_a_count_that_no_table_can_keep_is_unknown():
+    usage = {"prompt_tokens": 10**30, "completion_tokens": 2**63}
+    reply = completion(said(text="三天[1]。"), usage=usage, model=["m"])
+    written = ask_model(client(FakeModel([reply])), PROMPT, "几天？", PASSAGES)
+    assert written.completion is not None
+    assert written.completion.prompt_tokens is None
+    assert written.completion.completion_tokens is None
+    assert written.completion.model is None
+
+
 @given(st.text(st.sampled_from("a。.[1]9 \n`【】"), max_size=60))
 def test_no_text_is_lost_but_its_marks(text):
     answer = read_answer(text, PASSAGES)

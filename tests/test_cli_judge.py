@@ -85,6 +85,22 @@ def test_a_wrong_call_is_one_line(capfd, flags, said):
     assert said in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        ("items.jsonl", "it is what is read"),
+        (".", "a folder"),
+        ("items.jsonl/v.jsonl", "exists"),
+    ],
+)
+def test_an_output_that_cannot_be_is_found_before_anything_is_asked(home, capfd, out, said):
+    before = (home / "items.jsonl").read_bytes()
+    call = ["judge", "run", "--judge-url", "http://127.0.0.1:9", "--model", "m"]
+    assert ragwb([*call, "--items", "items.jsonl", "--rubric", "r.toml", "--out", out]) == 2
+    assert said in capfd.readouterr().err
+    assert (home / "items.jsonl").read_bytes() == before
+
+
 @pytest.fixture
 def files(home):
     """Labels and verdicts of 60 items on which the judge is wrong six times."""

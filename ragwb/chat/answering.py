@@ -39,11 +39,15 @@ RESPONSE_FORMAT: Mapping[str, Any] = {
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _LIST = r"\d{1,3}(?:\s*[,，、;；]\s*\d{1,3})*"
-_MARK = re.compile(rf"[ \t]*(?:\[\s*({_LIST})\s*\]|［\s*({_LIST})\s*］|【\s*({_LIST})\s*】)")
+# From the first blank on alone: from each of many, a text of blanks would take time without end.
+_MARK = re.compile(
+    rf"(?<![ \t])[ \t]*(?:\[\s*({_LIST})\s*\]|［\s*({_LIST})\s*］|【\s*({_LIST})\s*】)"
+)
 _NUMBER = re.compile(r"\d+")
 # Where a sentence ends; what cites directly behind still belongs to it.
 _END = re.compile(r"[。！？!?；;\n]+|\.(?=\s|\Z)")
 _PLAIN_MODE = re.compile(r"\s*(REFUSE|CLARIFY)\b[ :：]*([A-Z][A-Z_]{1,39})?[ :：。.]*")
+_HALF = re.compile("[\ud800-\udfff]")
 _REASON = re.compile(r"[A-Z][A-Z_]{1,39}")
 
 
@@ -114,6 +118,8 @@ def _answer(
     reason: str | None = None,
     actions: Sequence[str] = (),
 ) -> Answer:
+    if any(_HALF.search(part) for part in (text, *actions)):
+        raise ReplyError("half a character (a lone surrogate) in its text, which no file can keep")
     return Answer.model_validate(
         {
             "mode": mode,

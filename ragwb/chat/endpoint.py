@@ -250,8 +250,8 @@ class ChatClient:
             usage = said.get("usage") or {}
             return Completion(
                 text=self._secrets.scrub(_text(text)),
-                finish_reason=choice.get("finish_reason"),
-                model=said.get("model"),
+                finish_reason=_word(choice.get("finish_reason")),
+                model=_word(said.get("model")),
                 prompt_tokens=_count(usage.get("prompt_tokens")),
                 completion_tokens=_count(usage.get("completion_tokens")),
                 attempts=attempt,
@@ -288,7 +288,13 @@ def _text(content: Any) -> str:
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A number of tokens as far as a run's tables can keep it; anything else is unknown."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+    return value if is_count else None
+
+
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _detail(body: bytes) -> str:

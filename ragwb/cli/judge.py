@@ -65,6 +65,7 @@ def run_command(
     """Ask a judge about items or a run's answers; what is malformed or missing stays unscored."""
     from ragwb.chat.endpoint import ChatModel
 
+    _check_out(out, items, rubric)
     asked = _rubric(rubric, kind)
     judge = ChatModel(
         url=judge_url,
@@ -257,6 +258,18 @@ def _ask(
             concurrency=concurrency,
             on_progress=opened.enter_context(progress_bar("judging")),
         )
+
+
+def _check_out(out: Path, *inputs: Path | None) -> None:
+    """Refuse an output that is an input or cannot be written, before any verdict is paid for."""
+    if any(given is not None and given.resolve() == out.resolve() for given in inputs):
+        raise UsageError(f"--out {out}: it is what is read; give another path")
+    if out.is_dir():
+        raise UsageError(f"--out {out}: a folder; give the path of a file")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {out}: {error.strerror}") from error
 
 
 def _print_run(
