@@ -8,11 +8,14 @@ case. The clients of a run share one set, since a service knows the tokens of al
 from __future__ import annotations
 
 import json
+import os
 import re
 from typing import Any
 from urllib.parse import quote
 
 import pydantic_core
+
+from ragwb.errors import UsageError
 
 # A shorter "token" would be found by chance in ordinary text and make holes in it.
 SHORTEST_SCRUBBED = 8
@@ -68,3 +71,17 @@ class Secrets:
         if isinstance(value, dict):
             return {self.scrub(key): self._scrub_value(item) for key, item in value.items()}
         return value
+
+
+def key_from_environment(variable: str) -> str:
+    """The key that an environment variable holds.
+
+    Raises:
+        UsageError: it holds none, or what is no key. A name that does not look like one may be the
+            key itself, given by mistake, and is not repeated.
+    """
+    key = os.environ.get(variable, "").strip()
+    if key and key.isascii() and key.isprintable():
+        return key
+    named = f" {variable}" if re.fullmatch("[A-Z_][A-Z0-9_]*", variable) else " that was named"
+    raise UsageError(f"the environment variable{named} holds no key: set it to the key")

@@ -4,7 +4,8 @@ from urllib.parse import quote
 
 import pytest
 
-from ragwb.secrets import Secrets
+from ragwb.errors import UsageError
+from ragwb.secrets import Secrets, key_from_environment
 
 TOKEN = "AbC/dEf/123456+xyz=="
 ESCAPED = "".join(f"\\u{ord(char):04x}" for char in TOKEN)
@@ -43,3 +44,14 @@ def test_a_token_that_begins_another_leaves_no_rest() -> None:
 
 def test_a_token_too_short_to_be_told_from_text_is_left() -> None:
     assert secrets("one").scrub("one") == "one"
+
+
+def test_a_key_given_for_its_name_is_not_repeated():
+    with pytest.raises(UsageError) as told:
+        key_from_environment("sk-live-0123456789")
+    assert "sk-live" not in str(told.value)
+
+
+def test_a_variable_without_a_key_is_named():
+    with pytest.raises(UsageError, match="NO_SUCH_KEY holds no key"):
+        key_from_environment("NO_SUCH_KEY")

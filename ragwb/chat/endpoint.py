@@ -7,7 +7,6 @@ are not followed, since the key would go with them, and the key is taken out of 
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import pydantic_core
 from ragwb.errors import AccessError, ReplyError, SourceError, UnreachableError, UsageError
 from ragwb.html import plain
 from ragwb.retry import MAX_ATTEMPTS, RETRIED_STATUS, refused_wait, retry_delay
-from ragwb.secrets import Secrets
+from ragwb.secrets import Secrets, key_from_environment
 
 PATH = "/v1/chat/completions"
 # An answer has some thousand characters; a body beyond is a fault.
@@ -315,9 +314,7 @@ def _detail(body: bytes) -> str:
 def _key_header(variable: str | None, secrets: Secrets) -> dict[str, str]:
     if variable is None:
         return {}
-    key = os.environ.get(variable, "").strip()
-    if not key or not key.isascii() or not key.isprintable():
-        raise UsageError(f"the environment variable {variable} holds no key: set it to the key")
+    key = key_from_environment(variable)
     secrets.add(key)
     return {"authorization": f"Bearer {key}"}
 

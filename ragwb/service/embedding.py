@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ragwb.errors import MissingExtraError, ReplyError, UnreachableError, UsageError
+from ragwb.secrets import key_from_environment
 from ragwb.service.config import ServiceConfig
 
 Vectors = npt.NDArray[np.float32]
@@ -190,10 +191,7 @@ def _openai(config: ServiceConfig, transport: httpx.BaseTransport | None) -> Emb
 def _key_header(variable: str | None) -> dict[str, str]:
     if variable is None:
         return {}
-    key = os.environ.get(variable, "").strip()
-    if not key:
-        raise UsageError(f"the environment variable {variable} is empty: it should hold the key")
-    return {"Authorization": f"Bearer {key}"}
+    return {"Authorization": f"Bearer {key_from_environment(variable)}"}
 
 
 def _ask(client: httpx.Client, url: str, model: str, texts: Sequence[str]) -> Vectors:
