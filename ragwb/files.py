@@ -1,12 +1,16 @@
-"""Files that are there whole or not at all."""
+"""Files that are written whole or not at all, and TOML that is read or refused in one line."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import tomllib
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+from ragwb.errors import RagwbError
 
 
 def write_whole(path: Path, content: bytes | Iterable[bytes]) -> None:
@@ -37,6 +41,22 @@ def write_whole(path: Path, content: bytes | Iterable[bytes]) -> None:
     finally:
         with suppress(OSError):  # where it could not be made either
             part.unlink()
+
+
+def read_toml(path: Path, error: type[RagwbError]) -> dict[str, Any]:
+    """The table in a TOML file, with or without a byte order mark.
+
+    Args:
+        path: the file.
+        error: what is raised when it cannot be read or is not TOML; also for a number of thousands
+            of digits, and for tables nested without end.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as fault:
+        raise error(f"{path}: cannot be read: {fault.strerror}") from fault
+    except (ValueError, RecursionError) as fault:
+        raise error(f"{path}: not TOML: {fault}") from fault
 
 
 def _write(path: Path, parts: Iterable[bytes]) -> None:

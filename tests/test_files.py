@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ragwb.files import write_whole
+from ragwb.errors import DataError, UsageError
+from ragwb.files import read_toml, write_whole
 
 
 @pytest.fixture
@@ -94,3 +95,19 @@ def test_what_cannot_be_written_is_named(tmp_path: Path, place: str) -> None:
         write_whole(tmp_path / place, b"new")
     assert caught.value.filename == str(tmp_path / place)
     assert names(tmp_path) == ["file", "folder"]
+
+
+@pytest.mark.parametrize("error", [DataError, UsageError])
+@pytest.mark.parametrize(
+    "content", [b"a = [", b"\xff", b"a = " + b"1" * 5000, b"a = " + b"[" * 100_000]
+)
+def test_what_is_no_toml_is_one_error(tmp_path, error, content):
+    path = tmp_path / "a.toml"
+    path.write_bytes(content)
+    with pytest.raises(error, match=r"a\.toml: not TOML"):
+        read_toml(path, error)
+
+
+def test_toml_with_a_byte_order_mark_is_read(tmp_path):
+    (tmp_path / "a.toml").write_bytes("\ufeffa = 1".encode())
+    assert read_toml(tmp_path / "a.toml", UsageError) == {"a": 1}

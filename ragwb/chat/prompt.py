@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 from ragwb.chat.endpoint import Message
 from ragwb.errors import UsageError
+from ragwb.files import read_toml
 from ragwb.html import plain
 from ragwb.settings import shared_file
 
@@ -61,12 +61,7 @@ def load_prompt(path: Path | None = None) -> Prompt:
             unknown key.
     """
     path = path or shared_file("datasets", "answers", "prompt.toml")
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not TOML: {error}") from error
+    table = read_toml(path, UsageError)
     _check(table, path)
     words = [str(table[name]) for name in _TEXTS] + [str(table.get("structured", True))]
     digest = hashlib.sha256("\0".join(words).encode()).hexdigest()[:12]

@@ -86,6 +86,7 @@ class JudgeComparison:
             )
             before, after = (one.judge_human[name].value for one in pair)
             known = before is not None and after is not None
+            # mypy does not follow `known`: it says that neither is None.
             difference = after - before if known else None  # type: ignore[operator]
             rows.append(
                 {"figure": name, "first": before, "second": after, "difference": difference}

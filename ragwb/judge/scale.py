@@ -28,9 +28,7 @@ class Scale:
             ValueError: it is not on the scale; true and false are no numbers here.
         """
         if isinstance(value, bool):  # True is 1 for Python
-            raise ValueError(  # noqa: TRY004
-                f"{value} is not on the scale"
-            )
+            raise ValueError(f"{value} is not on the scale")  # noqa: TRY004 - as `index` says it
         return self.values.index(value)
 
     def holds(self, value: object) -> bool:

@@ -15,6 +15,7 @@ from ragwb import html
 from ragwb.errors import UsageError
 from ragwb.measure.answer_figures import MODES, AnswerOutcome
 from ragwb.measure.chains import STEPS
+from ragwb.measure.counted import CaseCounts
 from ragwb.measure.facts import TAG
 from ragwb.measure.rules import HARD_REASONS
 from ragwb.measure.shown import (
@@ -67,7 +68,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class AnswerScores:
+class AnswerScores(CaseCounts):
     """The scores of a run's answers.
 
     Attributes:
@@ -89,26 +90,6 @@ class AnswerScores:
     repeats: int = 1
     pack: str = ""
     run_id: str | None = None
-
-    @property
-    def n_cases(self) -> int:
-        """Number of golden cases: n_scored + n_excluded + n_errors."""
-        return len(self.frame)
-
-    @property
-    def n_scored(self) -> int:
-        """Number of cases in the headline means."""
-        return self._count("scored")
-
-    @property
-    def n_excluded(self) -> int:
-        """Number of cases left out, each with a reason."""
-        return self._count("excluded")
-
-    @property
-    def n_errors(self) -> int:
-        """Number of cases whose call failed or is missing; with any, the run is incomplete."""
-        return self._count("error")
 
     def summary(self) -> pd.DataFrame:
         """The figures over the scored cases, one row a figure.
@@ -287,9 +268,6 @@ class AnswerScores:
 
     def _of_scored(self) -> pd.DataFrame:
         return self.results[self.results["case_id"].isin(self._scored["case_id"])]
-
-    def _count(self, status: str) -> int:
-        return int((self.frame["status"] == status).sum())
 
     def _exploded(self, part: str, names: tuple[str, ...]) -> pd.DataFrame:
         rows = [

@@ -21,13 +21,13 @@ A pack carries tests of its own, so that whoever changes a phrase sees what it d
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ragwb.errors import DataError, Fault, MetricError
+from ragwb.files import read_toml
 from ragwb.golden.case import Label, Text
 from ragwb.html import plain
 from ragwb.measure.patterns import compile_pattern
@@ -194,19 +194,10 @@ def load_pack(path: str | Path | None = None) -> RulePack:
     """
     file = shared_file(*DEFAULT_PACK) if path is None else Path(path)
     try:
-        return RulePack.model_validate(_read_toml(file))
+        return RulePack.model_validate(read_toml(file, DataError))
     except ValidationError as error:
         faults = [_fault(file, detail) for detail in error.errors(include_url=False)]
         raise DataError(str(faults[0]), faults) from error
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: not TOML: {error}") from error
 
 
 def _fault(path: Path, detail: Any) -> Fault:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from ragwb import html
 from ragwb.errors import MetricError, UsageError
+from ragwb.measure.counted import CaseCounts
 from ragwb.measure.metric import HEADLINE, Metric
 from ragwb.measure.shown import (
     interval_words,
@@ -49,7 +50,7 @@ _SHOWN = ("metric", "value", "95 % interval", "weighted", "n")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Scores:
+class Scores(CaseCounts):
     """The retrieval scores of a run.
 
     Attributes:
@@ -71,26 +72,6 @@ class Scores:
     top_k: int
     repeats: int = 1
     run_id: str | None = None
-
-    @property
-    def n_cases(self) -> int:
-        """Number of golden cases: n_scored + n_excluded + n_errors."""
-        return len(self.frame)
-
-    @property
-    def n_scored(self) -> int:
-        """Number of cases in the headline means."""
-        return self._count("scored")
-
-    @property
-    def n_excluded(self) -> int:
-        """Number of cases left out, each with a reason."""
-        return self._count("excluded")
-
-    @property
-    def n_errors(self) -> int:
-        """Number of cases whose call failed or is missing; with any, the run is incomplete."""
-        return self._count("error")
 
     def summary(self) -> pd.DataFrame:
         """Macro means over the scored cases, one row a figure and K.
@@ -235,9 +216,6 @@ class Scores:
             }
             for row in self.summary().to_dict("records")
         ]
-
-    def _count(self, status: str) -> int:
-        return int((self.frame["status"] == status).sum())
 
     def _check_k(self, k: int) -> None:
         if k not in self.ks:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ragwb.html import escape, plain, tag
+from ragwb.html import tag
 from ragwb.runs.traces import load_traces
 from ragwb.view.answer_card import answer_card
 from ragwb.view.answer_parts import short_why
 from ragwb.view.case_parts import cut
 from ragwb.view.case_view import view_case
-from ragwb.view.panel import Panel, fold
+from ragwb.view.panel import Panel, opened
 
 if TYPE_CHECKING:
     from ragwb.measure.answer_figures import AnswerOutcome
@@ -77,13 +77,7 @@ def passed(evaluation: AnswerEvaluation, *, limit: int) -> Panel:
 
 def _cards(evaluation: AnswerEvaluation, ids: Sequence[str], *, limit: int, n_open: int) -> Panel:
     cards = list(_opened(evaluation, ids[:limit], n_open))
-    rest = ids[limit:]
-    text, html = "\n".join(card.text for card in cards), "".join(card.html for card in cards)
-    if rest:
-        words = f"{len(rest)} more cases are not opened here"
-        text += f"\n{words}: {', '.join(plain(case_id) for case_id in rest)}"
-        html += fold(escape(words), tag("p", escape(", ".join(rest))))
-    return Panel(text, html)
+    return opened(cards, ids[limit:])
 
 
 def _opened(evaluation: AnswerEvaluation, ids: Sequence[str], n_open: int) -> Iterator[Panel]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragwb.html import escape, plain, tag
+from ragwb.html import escape, tag
 from ragwb.measure.cost import cost_table, latency_table
 from ragwb.report.case_views import case_views
 from ragwb.report.words import (
@@ -25,7 +25,7 @@ from ragwb.report.words import (
     verdict_panel,
 )
 from ragwb.view.case_card import case_card
-from ragwb.view.panel import Panel, fold, frame_rows, stack, table_panel
+from ragwb.view.panel import Panel, frame_rows, opened, stack, table_panel
 
 if TYPE_CHECKING:
     from ragwb.report.evaluation import Evaluation
@@ -303,13 +303,7 @@ def passed(evaluation: Evaluation, *, limit: int) -> Panel:
 def _cards(evaluation: Evaluation, ids: Sequence[str], *, limit: int, n_open: int) -> Panel:
     views = case_views(evaluation, ids[:limit])
     cards = [case_card(view, is_open=position < n_open) for position, view in enumerate(views)]
-    rest = ids[limit:]
-    text, html = "\n".join(card.text for card in cards), "".join(card.html for card in cards)
-    if rest:
-        words = f"{len(rest)} more cases are not opened here"
-        text += f"\n{words}: {', '.join(plain(case_id) for case_id in rest)}"
-        html += fold(escape(words), tag("p", escape(", ".join(rest))))
-    return Panel(text, html)
+    return opened(cards, ids[limit:])
 
 
 def left_out(evaluation: Evaluation) -> Panel:

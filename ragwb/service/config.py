@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ragwb.errors import UsageError
+from ragwb.files import read_toml
 from ragwb.knowledge.chunking import ChunkingSpec
 from ragwb.settings import shared_file
 
@@ -191,12 +191,7 @@ def load_config(path: Path, *, home: Path, **flags: Any) -> ServiceConfig:
     Raises:
         UsageError: the file is absent or not TOML, a key is unknown, a value is out of range.
     """
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: not TOML: {error}") from error
+    table = read_toml(path, UsageError)
     table = _with_paths(table.get("service", table), path.parent)
     return make_config(table, home=home, where=str(path), **flags)
 

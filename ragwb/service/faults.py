@@ -8,7 +8,6 @@ has to name for the cases it breaks.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from ragwb.errors import DataError, Fault, UsageError
+from ragwb.files import read_toml
 from ragwb.html import plain
 from ragwb.service.config import ServiceConfig
 from ragwb.service.fault_kinds import ALL, AnyFault, Configure
@@ -131,13 +131,7 @@ def choose(file: FaultFile, names: Sequence[str], questions: Mapping[str, str]) 
 def _load(path: Path) -> dict[str, Any]:
     if path.exists() and not path.is_file():
         raise UsageError(f"{path}: cannot be read: not a plain file")
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        # Also a number of thousands of digits, and tables nested without end.
-        raise UsageError(f"{path}: not TOML: {error}") from error
+    return read_toml(path, UsageError)
 
 
 def _read_tables(table: Mapping[str, Any], where: str) -> tuple[list[AnyFault], list[Fault]]:

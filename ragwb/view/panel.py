@@ -52,6 +52,16 @@ def stack(parts: Mapping[str, Panel]) -> Panel:
     )
 
 
+def opened(cards: Sequence[Panel], rest: Sequence[str]) -> Panel:
+    """Cases as cards under one another, and the ids of those that are not opened, counted."""
+    text, html = "\n".join(card.text for card in cards), "".join(card.html for card in cards)
+    if rest:
+        words = f"{len(rest)} more cases are not opened here"
+        text += f"\n{words}: {', '.join(plain(case_id) for case_id in rest)}"
+        html += fold(escape(words), tag("p", escape(", ".join(rest))))
+    return Panel(text, html)
+
+
 def frame_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """A frame's rows as dicts by column name, with None where a value is unknown."""
     known = frame.astype(object).where(frame.notna(), None)
