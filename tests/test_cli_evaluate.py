@@ -42,7 +42,7 @@ def test_a_pass_a_fail_and_an_undecided_have_their_exit_codes(evaluate):
 
 def test_the_table_shows_figures_failed_and_excluded_cases(evaluate):
     _, out, err = evaluate("--k", "1,5")
-    assert out.startswith("PASS: 1/2 cases have all their evidence in the first 5")
+    assert out.startswith("PASS, no limits set: 1/2 cases have all their evidence in the first 5")
     assert "hit_rate" in out
     assert "c2" in out
     assert "no evidence groups" in out

@@ -1,14 +1,21 @@
 """`ragwb judge` as people and scripts type it."""
 
+import csv
 import json
+import shlex
+import sqlite3
+from pathlib import Path
 
 import pytest
 from judge_data import rubric_file, write_lines
 from loopback import serve
 
 from ragwb.cli import run as ragwb
-from ragwb.judge.rubric import load_rubric
+from ragwb.judge.cache import CACHE_FILE
+from ragwb.judge.rows import write_csv
+from ragwb.judge.rubric import MATERIAL, default_rubric, load_rubric
 from ragwb.judge.standing import CALIBRATIONS
+from ragwb.judge.verdicts import load_verdicts
 
 ITEMS = [{"item_id": f"i{at}", "answer": f"答 {at}", "tags": {"d": str(at % 2)}} for at in range(6)]
 
@@ -66,6 +73,60 @@ def test_a_refused_key_is_one_line(capfd):
     assert code == 2
     assert len([line for line in err.splitlines() if line.startswith("ragwb:")]) == 1
     assert "401" in err
+
+
+def refusing_after(n, text='{"rationale": "r", "good": 3}'):
+    """An endpoint that takes a key for the first n calls."""
+    good, calls = endpoint(text), iter(range(1000))
+    return lambda *given: good(*given) if next(calls) < n else endpoint("", 401)(*given)
+
+
+@pytest.mark.parametrize("flags", [["--no-cache"], []])
+def test_a_key_that_is_refused_half_way_loses_nothing(home, capfd, flags):
+    call = ["judge", "run", "--model", "m", "--items", "items.jsonl", "--rubric", "r.toml"]
+    call += ["--out", "v.jsonl", "--concurrency", "1"]
+    with serve(refusing_after(4)) as url:
+        assert ragwb([*call, "--judge-url", url, *flags]) == 2
+    err = capfd.readouterr().err
+    assert "4 verdicts so far: v.partial.jsonl. To go on" in err
+    assert "run the same again without --no-cache" in err
+    assert err.count("ragwb:") == 1
+    assert "401" in err
+    assert not (home / "v.jsonl").exists()
+    kept = load_verdicts(home / "v.partial.jsonl")
+    assert [v.scores for v in kept.verdicts] == [{"good": 3}] * 4
+    with serve(endpoint('{"rationale": "r", "good": 1}')) as url:
+        assert ragwb([*call, "--judge-url", url]) == 0
+    assert "verdicts from the cache  4" in capfd.readouterr().out
+    assert [v.scores["good"] for v in load_verdicts(home / "v.jsonl").verdicts] == [3] * 4 + [1] * 2
+
+
+def test_without_a_single_verdict_there_is_no_part_of_the_file(home, capfd):
+    assert asked(capfd, "", "--no-cache", status=401)[0] == 2
+    assert not list(home.glob("v*.jsonl"))
+
+
+def test_a_cache_that_cannot_be_used_is_no_hindrance_where_it_is_not_read(home, capfd):
+    (home / "home" / "judge" / CACHE_FILE).mkdir(parents=True)
+    good = '{"rationale": "r", "good": 3}'
+    code, _, err = asked(capfd, good)
+    assert (code, "delete it, it is only a cache" in err) == (2, True)
+    code, _, err = asked(capfd, good, "--no-cache")
+    assert (code, "verdicts are not kept for later: " in err) == (0, True)
+
+
+def test_broken_rows_of_the_cache_are_asked_again_and_counted(home, capfd):
+    good = '{"rationale": "r", "good": 3}'
+    assert asked(capfd, good)[0] == 0
+    store = sqlite3.connect(home / "home" / "judge" / CACHE_FILE)
+    with store:
+        store.execute("UPDATE verdicts SET reply = 'broken' WHERE rowid <= 2")
+    store.close()
+    code, out, _ = asked(capfd, good, "--format", "json")
+    assert code == 0
+    told = {row["figure"]: row["value"] for row in json.loads(out)}
+    assert told["broken rows of the cache, asked again"] == 2
+    assert told["verdicts from the cache"] == 4
 
 
 @pytest.mark.parametrize(
@@ -165,6 +226,8 @@ def test_figures_as_csv(files, capfd):
         (["--criterion", "better"], "no 'better'"),
         (["--by", "mood"], "no tag 'mood'"),
         (["--cut", "fair"], "needs an ordered scale"),
+        (["--cut", "nan"], "cut 'nan': is no rating"),
+        (["--kind", "opinion"], "must be answer, support, pair"),
         (["--min-kappa", "3"], "min_kappa 3"),
         (["--key", "none.json"], "none.json"),
         (["--rubric", "none.toml"], "none.toml"),
@@ -182,7 +245,11 @@ def test_a_sheet_is_drawn_and_its_labels_come_back(files, home, capfd):
     assert ragwb([*drawn, "--size", "4", "--by", "d"]) == 0
     out, err = capfd.readouterr()
     assert out.split() == ["stratum", "drawn", "of", "0", "2", "3", "1", "2", "3"]
-    assert "keep s.csv.key.json from the annotators" in err
+    assert "for the annotators, a copy each: s.csv\n" in err
+    assert "to fill in: annotator (their name, in every row), good (one of 1, 2, 3); comment" in err
+    assert "for nobody but you: s.csv.key.json" in err
+    back = next(line for line in err.splitlines() if "judge calibrate" in line)
+    call = shlex.split(back.replace("VERDICTS.jsonl", "v.jsonl"))[1:]
     sheet = (home / "s.csv").read_text(encoding="utf-8-sig").splitlines()
     head = sheet[0].split(",")
     place = {name: head.index(name) for name in ("annotator", "good")}
@@ -190,13 +257,41 @@ def test_a_sheet_is_drawn_and_its_labels_come_back(files, home, capfd):
     for row in rows:
         row[place["annotator"]], row[place["good"]] = "甲", "3"
     lines = [sheet[0], *(",".join(row) for row in rows)]
-    (home / "labelled.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    call = ["judge", "calibrate", "--labels", "labelled.csv", "--verdicts", "v.jsonl"]
-    assert ragwb([*call, "--key", "s.csv.key.json", "--format", "json"]) == 0
+    (home / "s.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert ragwb([*call, "--format", "json"]) == 0
     told = json.loads(capfd.readouterr().out)["calibrations"][0]
     assert (told["n_items"], told["n_unlabelled"]) == (4, 56)
-    assert ragwb(call) == 2
+    place = call.index("--key")
+    assert ragwb([*call[:place], *call[place + 2 :]]) == 2
     assert "does not know" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["answer", "support", "pair"])
+def test_the_command_that_brings_labels_back_fits_each_rubric(home, capfd, kind):
+    parts = dict.fromkeys(MATERIAL[kind], "text")
+    write_lines(home / "i.jsonl", [{"item_id": f"i{at}", **parts} for at in range(3)])
+    out = str(home / "my sheets" / "s.csv")
+    drawn = ["judge", "sample", "--items", "i.jsonl", "--kind", kind, "--out", out]
+    assert ragwb([*drawn, "--size", "3"]) == 0
+    back = next(line for line in capfd.readouterr().err.splitlines() if "calibrate" in line)
+    (one, *_) = default_rubric(kind).criteria
+    value = one.scale.values[-1]
+    sheet = csv_rows(out)
+    for row in sheet:
+        row |= {"annotator": "甲", one.name: str(value)}
+    write_csv(Path(out), list(sheet[0]), sheet)
+    verdicts = [{"item_id": f"i{at}", "scores": {one.name: value}} for at in range(3)]
+    write_lines(home / "v.jsonl", verdicts)
+    call = shlex.split(back.replace("VERDICTS.jsonl", "v.jsonl"))
+    assert call[0] == "ragwb"
+    assert ragwb([*call[1:], "--format", "json"]) == 0
+    (told,) = json.loads(capfd.readouterr().out)["calibrations"]
+    assert (told["criterion"], told["n_items"]) == (one.name, 3)
+
+
+def csv_rows(path):
+    with Path(path).open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 @pytest.mark.slow

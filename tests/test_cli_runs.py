@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 import run_data
+from answer_run_data import answer_run, answer_service
+from loopback import json_reply
 from run_data import case, service, settings
 from typer.testing import CliRunner
 
 from ragwb.cli.runs import runs_app
-from ragwb.errors import RunError
+from ragwb.errors import RunError, UsageError
 from ragwb.runs.store import Run
 
 
@@ -30,7 +32,29 @@ def test_list_shows_every_run_newest_first(runs: list[Run]) -> None:
     rows = json.loads(output("list", "--format", "json"))
     assert [row["run_id"] for row in rows] == [run.run_id for run in reversed(runs)]
     assert [row["status"] for row in rows] == ["sealed"] * 3
+    assert [row["kind"] for row in rows] == ["retrieval"] * 3
     assert [row["top_k"] for row in rows] == [5, 5, 3]
+
+
+def test_list_tells_kinds_and_states_apart(runs: list[Run], tmp_path: Path) -> None:
+    answered = answer_run(tmp_path, answer_service(), [case(0)])
+    fake = service(retrieve=lambda _: json_reply({}, 500))
+    failed = run_data.run(tmp_path, fake, [case(0)])
+    broken = tmp_path / "home" / "runs" / "broken"
+    broken.mkdir()
+    (broken / "manifest.json").write_text("{", encoding="utf-8")
+    rows = json.loads(output("list", "--format", "json"))
+    said = {row["run_id"]: (row["kind"], row["status"], row["n_errors"]) for row in rows}
+    assert said[answered.run_id] == ("answers", "sealed", 0)
+    assert said[failed.run_id] == (None, "incomplete", 1)
+    assert said["broken"] == (None, "broken", None)
+
+
+def test_list_shows_an_unfinished_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGWB_HOME", str(settings(tmp_path).home))
+    run_data.interrupted_run(tmp_path, service(), 2, 1)
+    (row,) = json.loads(output("list", "--format", "json"))
+    assert (row["status"], row["n_errors"]) == ("unfinished", None)
 
 
 def test_list_without_runs_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,9 +79,13 @@ def test_export_prints_the_files(tmp_path: Path, runs: list[Run]) -> None:
 @pytest.mark.parametrize(
     ("pair", "fields", "verdict"),
     [
-        ((1, 1), [], "no condition differs"),
-        ((0, 1), ["top_k"], "one condition differs: an experiment"),
-        ((0, 2), ["top_k", "repeats"], "several conditions differ: a confounded comparison"),
+        ((1, 1), [], "nothing that the manifests name changed"),
+        ((0, 1), ["top_k"], "this comparison isolates top K (3 → 5)"),
+        (
+            (0, 2),
+            ["top_k", "repeats"],
+            "confounded: top K (3 → 5) and repeats (1 → 2) both changed",
+        ),
     ],
 )
 def test_diff_manifest_names_the_conditions(
@@ -72,7 +100,9 @@ def test_diff_manifest_names_the_conditions(
 
 def test_runs_of_different_golden_sets_are_no_experiment(tmp_path: Path, runs: list[Run]) -> None:
     other = run_data.run(tmp_path, service(), [case(0), case(1)], top_k=3)
-    assert "golden sets differ" in output("diff-manifest", runs[0].run_id, other.run_id)
+    assert "only the cases common to both golden sets" in output(
+        "diff-manifest", runs[0].run_id, other.run_id
+    )
 
 
 def test_a_baseline_is_a_name_for_a_run(runs: list[Run]) -> None:
@@ -85,3 +115,16 @@ def test_a_baseline_is_a_name_for_a_run(runs: list[Run]) -> None:
 def test_a_run_that_is_not_there_is_one_line(runs: list[Run]) -> None:
     with pytest.raises(RunError, match="no run 'absent'"):
         output("show", "absent")
+
+
+def test_query_prints_rows_and_names_what_it_leaves_out(runs: list[Run]) -> None:
+    (runs[0].path.parent / "junk").mkdir()
+    sql = "select case_id, recall from cases order by run_id, case_id limit 1"
+    answer = CliRunner().invoke(runs_app, ["query", sql, "--format", "csv"])
+    assert answer.stdout == "case_id,recall\nc0,1.0\n"
+    assert answer.stderr == "ragwb: run junk is broken and in no view\n"
+
+
+def test_query_that_writes_is_refused(runs: list[Run]) -> None:
+    with pytest.raises(UsageError, match="DROP is refused"):
+        CliRunner().invoke(runs_app, ["query", "drop view runs"], catch_exceptions=False)

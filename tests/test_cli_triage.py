@@ -5,11 +5,14 @@ import os
 
 import pytest
 import run_data
+from judge_data import rubric_file, write_lines
 from loopback import json_reply
 from run_data import case, service
 from triage_data import Shown, saved, told
 
 from ragwb.cli import run as ragwb
+from ragwb.judge.answers import run_answers_of
+from ragwb.judge.rubric import default_rubric, load_rubric
 from ragwb.runs.manifest import RunManifest
 from ragwb.runs.store import load_run
 from ragwb.runs.writer import EXPLAIN, MANIFEST, folder_hash
@@ -101,11 +104,12 @@ def test_the_table_has_counts_cases_with_proof_and_what_was_left_out(triage):
     assert code == 0
     assert "3 cases = 1 failed + 1 passed + 1 not judged + 0 errors, K = 3" in title
     assert counts.splitlines()[1].split() == ["rerank", "RANKED_BELOW_K", "1", "0"]
-    heading, columns, row = cases.splitlines()
+    heading, columns, row, legend = cases.splitlines()
     assert heading.startswith("failed cases")
     assert columns.split()[3:] == ["vector", "fused", "results", "context", "proof"]
     assert row.split()[:7] == ["c2", "rerank", "RANKED_BELOW_K", "4", "4", "–", "–"]
     assert row.endswith("rank 4 of fused, K = 3")
+    assert legend == "– not there"
     assert left == "not judged (1), no evidence groups: c3"
     assert following == "next: ragwb triage latest --case c2 · ragwb triage latest --what-if"
 
@@ -221,6 +225,57 @@ def test_a_service_that_is_gone_is_a_line_and_the_saved_run_is_judged(triage, fa
     assert "1 failed" in out
     (line,) = err.strip().splitlines()
     assert line.startswith(f"ragwb: /explain is not asked: GET {url}")
+
+
+UNTOLD = (
+    "beyond their cut, missing or filtered: /explain told nothing in the run and is not asked now"
+)
+
+
+@pytest.fixture
+def unexplained(home):
+    """A run whose evidence is in no channel, and of which `/explain` said nothing."""
+    shown = Shown(channels={"vector": ["x1"]}, results=["x1"])
+    saved(home / "home" / "runs", shown, base_url="http://127.0.0.1:9")
+
+
+def test_what_was_not_asked_is_not_blamed_on_the_token(unexplained, capfd):
+    assert ragwb(["triage", "latest", "--offline"]) == 0
+    assert f"{UNTOLD}, as --offline says" in capfd.readouterr().out
+    assert ragwb(["triage", "latest"]) == 0
+    out, err = capfd.readouterr()
+    assert f"{UNTOLD}, the service does not answer" in out
+    assert "not visible to this token" not in out
+    assert "/explain is not asked: GET http://127.0.0.1:9" in err
+    fake = service(manifest={"service": "fake 1", "indexVersion": "another"})
+    with fake.serve() as url:
+        assert ragwb(["triage", "latest", "--base-url", url]) == 0
+    assert f"{UNTOLD}, its knowledge or index is another one" in capfd.readouterr().out
+
+
+def test_a_token_for_another_service_is_the_reason_that_is_told(home, capfd, monkeypatch):
+    shown = Shown(channels={"vector": ["x1"]}, results=["x1"])
+    saved(home / "home" / "runs", shown, base_url="http://other.example")
+    monkeypatch.setenv("RAGWB_TOKEN", "secret-token")
+    assert ragwb(["triage", "latest"]) == 0
+    assert f"{UNTOLD}, the token in force is for another" in capfd.readouterr().out
+
+
+def test_a_label_without_a_token_is_the_reason_that_is_told(home, capfd):
+    fake = service()
+    shown = Shown(channels={"vector": ["x1"]}, results=["x1"], given={"access": "hr"})
+    saved(home / "home" / "runs", shown)
+    with fake.serve() as url:
+        assert ragwb(["triage", "latest", "--base-url", url]) == 0
+    assert f"{UNTOLD}, there is no token of the identity" in capfd.readouterr().out
+
+
+def test_a_service_that_fails_over_explain_is_the_reason_that_is_told(home, capfd):
+    shown = Shown(channels={"vector": ["x1"]}, results=["x1"])
+    saved(home / "home" / "runs", shown)
+    with service(explain=500).serve() as url:
+        assert ragwb(["triage", "latest", "--base-url", url]) == 0
+    assert f"{UNTOLD}, the service does not answer" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("status", [403, False])
@@ -361,6 +416,153 @@ def test_a_run_that_names_no_service_is_not_asked(tmp_path, capfd):
     run = saved(tmp_path / "runs", Shown(results=["x1"]), base_url=None)
     assert ragwb(["triage", str(run.path)]) == 0
     assert "ragwb: the run names no service: --base-url URL asks one" in capfd.readouterr().err
+
+
+ANSWERED = {
+    "channels": {"vector": ["x", "a"]},
+    "results": ["x", "a"],
+    "context": ["a"],
+    "citations": ["a"],
+    "given": {"required_claims": ["三天到账"]},
+    "said": {"mode": "answer", "answer": "很快到账。", "actions": []},
+}
+
+
+def test_of_a_wrong_answer_it_is_told_where_its_evidence_stood(home, capfd):
+    two = {**ANSWERED, "groups": (("a",), ("x",)), "context": ["a", "x"], "citations": ["a", "x"]}
+    to_refuse = {"mode": "refuse", "expected_chunk_ids": []}
+    saved(
+        home / "home" / "runs",
+        Shown(**ANSWERED),
+        Shown(**two),
+        Shown(**{**ANSWERED, "groups": [], "given": to_refuse, "citations": []}),
+        Shown(results=["x"], context=[]),
+    )
+    assert ragwb(["triage", "latest", "--offline"]) == 0
+    rows = {line.split()[0]: line.split() for line in capfd.readouterr().out.splitlines() if line}
+    assert rows["case"][3:] == ["vector", "results", "context", "proof"]
+    assert rows["c0"][:6] == ["c0", "generation", "CLAIM_MISSING", "2", "2", "1"]
+    # Of several groups the one that stands lowest in the results.
+    assert rows["c1"][3:6] == ["2", "2", "1"]
+    assert rows["c2"][3:6] == ["·", "·", "·"]
+    assert rows["c3"][3:6] == ["?", "–", "–"]
+    assert " ".join(rows["–"]) == "– not there · ? not observed · · no evidence is required"
+    assert ragwb(["triage", "latest", "--offline", "--case", "c1"]) == 0
+    out = capfd.readouterr().out
+    assert "found, ranks, K = 3\ngroup  chunk  vector  results  context\n" in out
+    assert "0      a      2       2        1\n1      x      1       1        2\n" in out
+
+
+def test_findings_without_end_are_counted_where_a_case_is_shown_in_full(home, capfd):
+    shown = {**ANSWERED, "citations": ["a", *(f"z{n}" for n in range(1_000))]}
+    saved(home / "home" / "runs", Shown(**shown))
+    assert ragwb(["triage", "latest", "--offline", "--case", "c0"]) == 0
+    out = capfd.readouterr().out
+    assert out.count("its answer: ") == 20
+    assert "\nand 981 more\n" in out
+
+
+def test_what_if_of_answers_says_that_evidence_alone_is_counted(home, triage, capfd):
+    words = "only evidence that is brought back is counted: whether the answer is right then"
+    assert words not in triage("--offline", "--what-if")[1]
+    lost = {**ANSWERED, "results": ["x"], "context": ["x"], "citations": []}
+    run = saved(home / "answers", Shown(**lost))
+    for flags in ([], ["--case", "c0"]):
+        assert ragwb(["triage", str(run.path), "--offline", "--what-if", *flags]) == 0
+        assert words in capfd.readouterr().out
+    assert ragwb(["triage", str(run.path), "--offline", "--what-if", "--format", "json"]) == 0
+    assert isinstance(json.loads(capfd.readouterr().out), list)
+
+
+PACK = """name = "shop"
+version = "1"
+[[rules]]
+name = "no-soon"
+kind = "forbidden"
+phrases = ["很快"]
+message = "say how long"
+"""
+
+
+def test_other_rules_name_what_they_find(home, capfd):
+    right = {**ANSWERED, "given": {"required_claims": ["到账"]}}
+    saved(home / "home" / "runs", Shown(**right))
+    (home / "rules.toml").write_text(PACK, encoding="utf-8")
+    assert ragwb(["triage", "latest", "--offline"]) == 0
+    assert "1 cases = 0 failed" in capfd.readouterr().out
+    assert ragwb(["triage", "latest", "--offline", "--rules", "rules.toml"]) == 0
+    out = capfd.readouterr().out
+    assert "FORBIDDEN_CLAIM" in out
+    assert "“很快”: say how long" in out
+    assert "next: ragwb triage latest --rules rules.toml --case c0" in out
+
+
+def test_verdicts_that_count_name_unsupported_claims_and_advice_does_not(home, capfd):
+    right = {**ANSWERED, "given": {"required_claims": ["到账"]}}
+    run = saved(home / "home" / "runs", Shown(**right))
+    rubric = default_rubric("support")
+    (answer,) = run_answers_of(run)
+    head = {"model": "j", "rubric": rubric.label, "rubric_hash": rubric.hash}
+    rows = [
+        {"item_id": item.item_id, "scores": {"support": "unsupported"}, **head}
+        for item in answer.support_items()
+    ]
+    file = write_lines(home / "v.jsonl", rows)
+    triage = ["triage", "latest", "--offline", "--verdicts", str(file)]
+    assert ragwb(triage) == 0
+    out, err = capfd.readouterr()
+    assert "1 cases = 0 failed" in out
+    assert "the judge only advises, and names no reason here: j by support-zh 1" in err
+    decision = {"kappa": 0.9, "low": None, "high": None, "ceiling": None}
+    decision |= {"n_items": 80, "n_labels": 80, "n_unscored": 0}
+    record = {**head, "decisions": {"support": decision}}
+    record["recorded_at"] = "2026-11-30T08:00:00+00:00"
+    (home / "home" / "calibrations.json").write_text(json.dumps([record]), encoding="utf-8")
+    assert ragwb(triage) == 0
+    out, err = capfd.readouterr()
+    assert "UNSUPPORTED_CLAIM" in out
+    assert "100% of its claims are supported by no chunk" in out
+    assert f"next: ragwb triage latest --verdicts {file} --case c0" in out
+    assert err == ""
+
+
+def test_a_judge_of_whole_answers_names_no_reason_and_is_told_so(home, capfd):
+    saved(home / "home" / "runs", Shown(**ANSWERED))
+    file = rubric_file(home)
+    rubric = load_rubric(file)
+    head = {"model": "j", "rubric": rubric.label, "rubric_hash": rubric.hash}
+    verdicts = write_lines(home / "v.jsonl", [{"item_id": "c0", "scores": {"good": 1}, **head}])
+    decision = {"kappa": 0.9, "low": None, "high": None, "ceiling": None}
+    decision |= {"n_items": 80, "n_labels": 80, "n_unscored": 0}
+    record = {**head, "decisions": {"good": decision}}
+    record["recorded_at"] = "2026-11-30T08:00:00+00:00"
+    (home / "home" / "calibrations.json").write_text(json.dumps([record]), encoding="utf-8")
+    flags = ["--verdicts", str(verdicts), "--rubric", str(file)]
+    assert ragwb(["triage", "latest", "--offline", *flags]) == 0
+    assert "a judge of whole answers names no reason here" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--rules", "none.toml"], "none.toml"),
+        (["--verdicts", "none.jsonl"], "none.jsonl"),
+        (["--rubric", "r.toml"], "--rubric needs --verdicts FILE"),
+    ],
+)
+def test_files_of_rules_and_verdicts_that_cannot_be_used_are_one_line(home, capfd, flags, message):
+    saved(home / "home" / "runs", Shown(**ANSWERED))
+    assert ragwb(["triage", "latest", "--offline", *flags]) == 2
+    out, err = capfd.readouterr()
+    assert (out, len(err.strip().splitlines())) == ("", 1)
+    assert message in err
+
+
+def test_rules_are_of_no_use_to_a_run_that_only_retrieved(triage, home):
+    (home / "rules.toml").write_text(PACK, encoding="utf-8")
+    code, out, err = triage("--offline", "--rules", "rules.toml")
+    assert (code, out) == (2, "")
+    assert "only retrieved" in err
 
 
 def test_what_is_wrong_with_an_answer_is_printed_with_its_place(home, capfd):

@@ -56,6 +56,9 @@ def test_limits_that_were_not_set_are_not_checked():
         ({"min_recall": float("nan")}, "must be between 0 and 1"),
         ({"max_p95_ms": -1}, "must be at least 0"),
         ({"max_p95_ms": float("inf")}, "must be at least 0"),
+        ({"min_recall": "0.8"}, "min_recall '0.8': must be a number"),
+        ({"min_recall": True}, "min_recall 'True': must be a number"),
+        ({"min_recall": [1]}, "must be a number"),
     ],
 )
 def test_an_impossible_limit_is_refused(limits, message):

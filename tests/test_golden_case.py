@@ -202,6 +202,11 @@ def test_the_sha256_is_of_the_normalised_quote() -> None:
         ({"tags": {"domain": 1}}, "valid string"),
         ({"required_claims": [{"text": "甲", "pattern": "("}]}, "not a regular expression"),
         ({"required_claims": [{"text": "甲", "pattern": "[[a]"}]}, "Possible nested set"),
+        (
+            {"required_claims": [{"text": "甲", "pattern": "(?:(?:x{100}){100}){100}"}]},
+            "its counted repeats come to 1,000,000 parts, 10,000 at most",
+        ),
+        ({"forbidden_claims": [{"text": "甲", "pattern": "(x{200}){200}"}]}, "40,000 parts"),
         ({"required_claims": [{"text": "甲", "pattern": "a" * 2001}]}, "longer than 2000 char"),
         ({"expected_chunk_ids": ["a", "a"]}, "'a' is given twice"),
         ({"expected_chunk_ids": [""]}, "must not be empty"),

@@ -127,6 +127,18 @@ def test_the_order_of_the_items_changes_no_figure(rows, turn):
     assert one["kappa"].value == pytest.approx(other["kappa"].value, abs=1e-9)
 
 
+def test_a_resample_in_which_a_rater_gives_one_value_has_no_correlation():
+    # Only the 2 of the left is drawn; its distance to the mean of all must not leave a spread.
+    left, right = [2, 0, 2, 1, 1], [2, 2, -1, 0, 0]
+    from ragwb.judge.agreement import _statistics
+
+    for name in ("pearson", "spearman"):
+        statistic, _ = _statistics(paired(left, right))[name]
+        drawn, whole = statistic(np.array([[2.0, 0, 3, 0, 0], [1, 1, 1, 1, 1]]))
+        assert np.isnan(drawn)
+        assert whole < 0
+
+
 @settings(max_examples=20, deadline=None)
 @given(ratings)
 def test_a_resample_weighs_as_the_items_repeated_would(rows):

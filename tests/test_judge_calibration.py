@@ -47,6 +47,28 @@ def test_the_ceiling_is_that_of_people_on_the_same_items():
     assert alone.human_human == {}
 
 
+def test_an_annotator_who_is_absent_on_some_items_counts_where_both_were():
+    rows = [("a", "x", 1), ("a", "y", 1), ("b", "x", 2), ("b", "y", 3), ("c", "x", 3)]
+    rows += [("c", "y", 3), ("d", "x", 2), ("e", "x", 1)]
+    said = verdicts({"a": 1, "b": 2, "c": 3, "d": 2, "e": 3})
+    found = calibrate(labels(rows), said, "good", scale=THREE, **FEW)
+    # People: 1-1, 2-3, 3-3 on a, b, c. Agreement 2/3; by chance 1/3·1/3 + 1/3·0 + 1/3·2/3.
+    ceiling = found.human_human
+    assert (ceiling["raw_agreement"].n_items, ceiling["raw_agreement"].n_rows) == (3, 3)
+    assert ceiling["raw_agreement"].value == pytest.approx(2 / 3)
+    assert ceiling["kappa"].value == pytest.approx((2 / 3 - 1 / 3) / (1 - 1 / 3))
+    # The judge is held against all eight labels of the five items: wrong on b by y and on e by x.
+    assert (found.n_items, found.n_labels, found.n_incomplete) == (5, 8, 2)
+    assert found.judge_human["raw_agreement"].value == pytest.approx(6 / 8)
+    words = "2 items not labelled by every annotator: people are compared with each other on 3"
+    assert words in repr(found)
+    assert words in found._repr_html_()
+    # What only one of them labelled changes nothing between people.
+    both = calibrate(labels(rows[:6]), said, "good", scale=THREE, **FEW)
+    assert both.human_human == ceiling
+    assert both.n_incomplete == 0
+
+
 def test_base_rates_stand_beside_the_agreement():
     found = calibrate(two_people(), judged(), "good", scale=THREE, **FEW)
     assert found.base_rates == (
@@ -95,6 +117,18 @@ def test_a_judge_in_other_numbers_has_correlations_only():
     assert found.judge_human["kappa"].value is None
 
 
+def test_ratings_of_hundreds_of_values_have_correlations_only():
+    people = labels([(str(at), who, at / 7) for at in range(2000) for who in "xy"])
+    said = verdicts({str(at): at / 7 for at in range(2000)})
+    found = calibrate(people, said, "good", resamples=20)
+    assert found.judge_human["pearson"].value == pytest.approx(1)
+    assert found.human_human["spearman"].value == pytest.approx(1)
+    assert found.judge_human["kappa"].value is None
+    assert "more than 100 different values" in found.judge_human["kappa"].why
+    assert (found.matrix, found.base_rates) == (None, ())
+    assert "pearson: 1.0000" in repr(found)
+
+
 def test_a_word_that_only_the_judge_uses_is_a_disagreement():
     people = labels([("a", "x", "yes"), ("b", "x", "no")])
     found = calibrate(people, verdicts({"a": "yes", "b": "maybe"}), "good", **FEW)
@@ -106,6 +140,8 @@ def test_slices_have_their_own_n():
     found = calibrate(two_people(), judged(), "good", scale=THREE, by="kind", **FEW)
     assert [(part.name, part.n_items) for part in found.slices] == [("p", 1), ("q", 2), (None, 1)]
     assert found.slices[1].figures["raw_agreement"].value == pytest.approx(3 / 4)
+    same = calibrate(two_people(), judged(), "good", scale=THREE, by="tags.kind", **FEW)
+    assert (same.by, same.slices) == ("kind", found.slices)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
 """A judge that fails or says something else leaves an item unscored, never at 0."""
 
 import json
+import sqlite3
 import threading
+from dataclasses import replace
 
 import httpx
 import pytest
 from judge_data import completion, judge, rubric, says
 
+from ragwb.chat.endpoint import ChatClient
 from ragwb.errors import AccessError, UsageError
 from ragwb.judge.cache import CACHE_FILE, VerdictCache
 from ragwb.judge.client import DOWN, MOST_CHARACTERS, PATIENCE, judge_items
@@ -189,10 +192,89 @@ def test_what_was_no_verdict_is_not_kept(tmp_path):
     assert found.verdicts[0].scores == {"good": 2}
 
 
+@pytest.mark.parametrize("broken", ["nonsense", '{"good": 9}', "", None, b"\xff\xfe", 3])
+def test_a_broken_row_of_the_cache_is_asked_again_and_counted(tmp_path, broken):
+    asked = []
+
+    def answer(body):
+        asked.append(body)
+        return completion(GOOD)
+
+    with VerdictCache(tmp_path) as cache:
+        judge_items(items(2), rubric(tmp_path), judge(answer), cache=cache)
+    store = sqlite3.connect(tmp_path / CACHE_FILE)
+    (key, *_) = (row[0] for row in store.execute("SELECT key FROM verdicts ORDER BY rowid"))
+    store.executescript(
+        "CREATE TABLE held AS SELECT * FROM verdicts; DROP TABLE verdicts;"
+        "CREATE TABLE verdicts (key TEXT PRIMARY KEY, reply);"
+        "INSERT INTO verdicts SELECT * FROM held"
+    )
+    with store:
+        store.execute("UPDATE verdicts SET reply = ? WHERE key = ?", (broken, key))
+    store.close()
+    for n_broken in (1, 0):
+        with VerdictCache(tmp_path) as cache:
+            found = judge_items(items(2), rubric(tmp_path), judge(answer), cache=cache)
+            assert cache.n_broken == n_broken
+        assert [v.scores for v in found.verdicts] == [{"good": 2}] * 2
+        assert sum(v.from_cache for v in found.verdicts) == 2 - n_broken
+    assert len(asked) == 3
+
+
+def test_a_row_that_is_no_utf_8_text_is_broken_too(tmp_path):
+    with VerdictCache(tmp_path) as cache:
+        judge_items(items(), rubric(tmp_path), says(GOOD), cache=cache)
+    store = sqlite3.connect(tmp_path / CACHE_FILE)
+    with store:
+        store.execute("UPDATE verdicts SET reply = CAST(x'fffe' AS TEXT)")
+    store.close()
+    with VerdictCache(tmp_path) as cache:
+        found = judge_items(items(), rubric(tmp_path), says(GOOD), cache=cache)
+        assert cache.n_broken == 1
+    assert found.verdicts[0].scores == {"good": 2}
+
+
+def test_asked_again_the_cache_keeps_the_new_verdict(tmp_path):
+    with VerdictCache(tmp_path) as cache:
+        judge_items(items(), rubric(tmp_path), says(GOOD), cache=cache)
+        other = says('{"rationale": "", "good": 3}')
+        again = judge_items(items(), rubric(tmp_path), other, cache=cache, ask_again=True)
+        kept = judge_items(items(), rubric(tmp_path), says(GOOD), cache=cache)
+    assert (again.verdicts[0].scores, again.verdicts[0].from_cache) == ({"good": 3}, False)
+    assert (kept.verdicts[0].scores, kept.verdicts[0].from_cache) == ({"good": 3}, True)
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_what_was_judged_before_a_refusal_is_handed_out(tmp_path, concurrency):
+    told, kept = [], []
+    replies = {f"问{at}": completion(GOOD) if at < 3 else httpx.Response(401) for at in range(6)}
+
+    def answer(body):
+        shown = body["messages"][1]["content"]
+        return next(reply for name, reply in replies.items() if name in shown)
+
+    with pytest.raises(AccessError, match="needs a key"):
+        judge_items(
+            items(6), rubric(tmp_path), judge(answer), concurrency=concurrency,
+            on_progress=lambda *done: told.append(done), on_stop=kept.append,
+        )  # fmt: skip
+    assert [v.item_id for v in kept[0].verdicts] == ["i0", "i1", "i2"]
+    assert told == [(1, 6), (2, 6), (3, 6)]
+
+
+def test_half_a_character_is_not_sent(tmp_path):
+    verdict = one(tmp_path, judge(lambda _: pytest.fail("asked")), answer="退\ud800款")
+    assert "half a character" in verdict.unscored
+    with pytest.raises(UsageError, match="no text in UTF-8"):
+        judge_items(items(), rubric(tmp_path), ChatClient(replace(says("").model, model="\udcff")))
+
+
 def test_a_cache_that_is_none_is_named(tmp_path):
     (tmp_path / CACHE_FILE).write_bytes(b"this is no database at all, " * 40)
     with pytest.raises(UsageError, match="delete it, it is only a cache"):
         VerdictCache(tmp_path)
+    with pytest.raises(UsageError, match="cannot be used"):
+        VerdictCache(tmp_path / CACHE_FILE)
 
 
 @pytest.mark.parametrize(

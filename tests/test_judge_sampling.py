@@ -12,6 +12,7 @@ from ragwb.errors import DataError, UsageError
 from ragwb.judge.items import Item
 from ragwb.judge.labels import load_labels
 from ragwb.judge.sampling import draw_sample, restore_ids, write_sheet
+from ragwb.judge.scale import read_value
 
 ITEMS = [
     Item(
@@ -58,6 +59,21 @@ def test_a_seed_is_a_sheet():
 def test_a_size_that_cannot_be_is_refused(size):
     with pytest.raises(UsageError, match="there are 40 in 2 strata"):
         draw_sample(ITEMS, size, by=["kind"])
+
+
+def test_a_tag_is_found_as_labels_and_items_write_it():
+    assert draw_sample(ITEMS, 10, by=["tags.kind"]) == draw_sample(ITEMS, 10, by=["kind"])
+    odd = [Item("a", {}, {"tags.kind": "x", "kind": "y"}), Item("b", {}, {"kind": "y"})]
+    assert [name for name, _, _ in draw_sample(odd, 2, by=["tags.kind"]).strata] == ["x", "–"]
+
+
+def test_the_ids_of_a_sheet_are_nothing_that_a_spreadsheet_would_compute():
+    sample = draw_sample([Item(str(at), {"answer": "x"}) for at in range(2000)], 2000)
+    # Of 2,000 ids of hex digits some 16 would be such as 12e3456789.
+    assert not [
+        sheet_id for sheet_id in sample.key if isinstance(read_value(sheet_id), float | int)
+    ]
+    assert all(sheet_id[0] == "s" for sheet_id in sample.key)
 
 
 def test_an_unknown_tag_is_refused():
@@ -111,8 +127,32 @@ def test_a_key_of_another_sheet_is_refused(tmp_path):
     key.write_text("{}", encoding="utf-8")
     with pytest.raises(DataError, match="does not know 'x'"):
         restore_ids(load_labels(path), key)
-    key.write_text("nonsense", encoding="utf-8")
-    with pytest.raises(DataError, match="not the key of a sheet"):
-        restore_ids(load_labels(path), key)
     with pytest.raises(DataError, match="No such file"):
         restore_ids(load_labels(path), tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"nonsense", "not JSON"),
+        (b"\xff\xfe", "utf-8"),
+        (b'["x"]', "it must be an object of ids"),
+        (b"3", "it must be an object of ids"),
+        (b'{"x": ["a"]}', "'x' must stand for one item"),
+        (b'{"x": "a", "y": ["b", "c"]}', "'y' must stand for one item"),
+        (b'{"x": 3}', "'x' must stand for one item"),
+        (b'{"x": " "}', "'x' must stand for one item"),
+        (b'{"x": null}', "'x' must stand for one item"),
+        (b'{"x": "a", "y": "b", "z": "a"}', "'x' and 'z' both stand for item 'a'"),
+        (b'{"x": "a", "x": "b"}', "a name stands twice"),
+        (b'{"x": "\\ud800"}', "half a character"),
+        (b"[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_a_broken_key_is_never_taken_as_far_as_it_goes(tmp_path, content, said):
+    path, key = tmp_path / "l.csv", tmp_path / "k.json"
+    path.write_text("item_id,annotator,good\nx,a,1\n", encoding="utf-8")
+    key.write_bytes(content)
+    with pytest.raises(DataError, match=r"k\.json: not the key of a sheet: ") as caught:
+        restore_ids(load_labels(path), key)
+    assert said in str(caught.value)

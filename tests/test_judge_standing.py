@@ -1,5 +1,6 @@
 """Only a judge that is calibrated to the letter may block."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -131,11 +132,49 @@ def test_what_cannot_be_put_on_record_is_refused(one, tmp_path):
         record_calibration([uncut], one, here)
 
 
+@pytest.mark.parametrize("value", [4, 0, 2.5])
+def test_scores_off_the_rubrics_scale_are_not_put_on_record(one, tmp_path, value):
+    human = {str(at): 3 if at % 2 else 1 for at in range(60)}
+    rows = verdicts({**human, "3": value}).verdicts
+    judged = Verdicts(tuple(replace(row, rubric_hash=one.hash) for row in rows))
+    people = labels([(i, "x", value) for i, value in human.items()])
+    scale = one.criteria[0].scale
+    found = calibrate(people, judged, "good", scale=scale, cut=2, resamples=0)
+    assert found.n_off_scale == 1
+    assert "1 verdicts with a score that is not on the scale" in repr(found)
+    with pytest.raises(UsageError, match=r"1 verdicts score good .* not on the scale of test 1"):
+        record_calibration([found], one, settings(tmp_path))
+    assert load_records(settings(tmp_path).home / CALIBRATIONS) == []
+
+
+def test_repeats_that_differ_are_on_the_scale(one, tmp_path):
+    """Their mean, 1.5 of 1 and 2, is not; what the judge said is."""
+    human = {str(at): 3 if at % 2 else 1 for at in range(60)}
+    rows = verdicts(human).verdicts
+    rows += tuple(replace(row, repeat=2, scores={"good": 2}) for row in rows)
+    judged = Verdicts(tuple(replace(row, rubric_hash=one.hash) for row in rows))
+    people = labels([(i, "x", value) for i, value in human.items()])
+    found = calibrate(people, judged, "good", scale=one.criteria[0].scale, cut=2, resamples=0)
+    assert record_calibration([found], one, settings(tmp_path)).decisions["good"].n_items == 60
+
+
 def test_a_broken_file_of_records_is_named(one, tmp_path):
     here = settings(tmp_path)
     here.home.mkdir()
     (here.home / CALIBRATIONS).write_text('[{"model": 3}]', encoding="utf-8")
     with pytest.raises(DataError, match=rf"{CALIBRATIONS}: not a file of calibrations"):
+        find_record("judge", one.hash, here)
+
+
+@pytest.mark.parametrize("kappa", ["NaN", "Infinity"])
+def test_a_kappa_on_record_that_is_no_number_lets_no_judge_decide(one, tmp_path, kappa):
+    here = settings(tmp_path)
+    record_calibration([decided(one, 60, wrong=18)], one, here, now=NOW)
+    path = here.home / CALIBRATIONS
+    told = json.loads(path.read_text(encoding="utf-8"))
+    told[0]["decisions"]["good"]["kappa"] = float(kappa)
+    path.write_text(json.dumps(told), encoding="utf-8")
+    with pytest.raises(DataError, match=r"not a file of calibrations: .*good\.kappa"):
         find_record("judge", one.hash, here)
 
 

@@ -1,5 +1,7 @@
 """Rule packs: read, refused, and run against their own tests."""
 
+import json
+
 import pytest
 from answer_data import answered, resolved
 
@@ -16,6 +18,7 @@ from ragwb.measure.rules import check_rules
 from ragwb.settings import shared_file
 
 HEAD = 'name = "shop"\nversion = "1"\n'
+NESTED = "((a{1,1000}){1,1000}){1,1000}"
 RULE = '[[rules]]\nname = "r"\nkind = "forbidden"\nmessage = "m"\n'
 
 
@@ -47,15 +50,23 @@ def test_the_pack_that_comes_with_ragwb_holds_its_own_tests():
         ("name = ", "not TOML"),
         (HEAD + "rule = 1", "rule: Extra inputs"),
         ('name = "shop"', "version: Field required"),
-        (HEAD + RULE, "rules[0]: looks for nothing: give phrases, patterns or values"),
-        (HEAD + RULE + 'patterns = ["("]', "rules[0].patterns: pattern '(' is not a regular"),
+        (HEAD + RULE, "rules[0]: rule r: looks for nothing: give phrases, patterns or values"),
+        (HEAD + RULE + 'patterns = ["("]', "rules[0].patterns: rule r: pattern '(' is not a regu"),
+        (
+            HEAD + RULE + f'patterns = ["{NESTED}"]',
+            f"rules[0].patterns: rule r: pattern '{NESTED}': its counted repeats come to "
+            "1,000,000,000 parts, 10,000 at most",
+        ),
+        (HEAD + RULE + f'phrases = ["x"]\nunless = ["{NESTED}"]', "rules[0].unless: rule r: patt"),
+        (HEAD + RULE + f'phrases = ["x"]\nwhen = {{question = "{NESTED}"}}', "rule r: pattern"),
+        (HEAD + RULE + f'phrases = ["x"]\nwhen = {{question = "{"a" * 2001}"}}', "at most 2000"),
         (HEAD + RULE + 'phrases = ["x"]\nwhen = {question = "["}', "rules[0].when.question"),
         (HEAD + RULE + 'phrases = ["x"]\n' + RULE + 'phrases = ["y"]', "'r' is given twice"),
         (HEAD + RULE.replace("forbidden", "banned"), "rules[0].kind"),
         (HEAD + RULE + 'values = ["day"]', "begins with none of date, code"),
         (HEAD + RULE + 'values = ["date"]', "values satisfy a required rule only"),
         (HEAD + 'pinned = ["colour"]', "pinned[0]"),
-        (HEAD + RULE + 'phrases = [" "]', "rules[0].phrases[0]: must not be empty"),
+        (HEAD + RULE + 'phrases = [" "]', "rules[0].phrases[0]: rule r: must not be empty"),
     ],
 )
 def test_a_bad_pack_is_one_line_that_names_file_and_field(tmp_path, text, said, capfd):
@@ -142,21 +153,60 @@ def test_a_rule_that_cannot_be_decided_does_not_pass(monkeypatch):
 TESTED = RULE + 'phrases = ["坏"]\ntests = [{text = "坏", fails = true}, {text = "好"}]\n'
 
 
-def test_the_command_says_how_many_tests_pass(tmp_path, capfd):
-    assert ragwb(["rules", "test", str(pack_file(tmp_path, HEAD + TESTED))]) == 0
-    assert capfd.readouterr().out == "shop 1: 2 of 2 tests pass, 1 rules of its own\n"
+def test_the_command_tells_of_every_rule_how_many_tests_pass(tmp_path, capfd):
+    text = HEAD + TESTED + '[[tests]]\ntext = "好话"\n'
+    assert ragwb(["rules", "test", str(pack_file(tmp_path, text))]) == 0
+    assert capfd.readouterr().out.splitlines() == [
+        "rule        kind             tests  passed",
+        "r           forbidden        2      ✔ 2/2",
+        "hard rules  hold everywhere  1      ✔ 1/1",
+        "",
+        "shop 1: 1 rule of its own, 3 of 3 tests pass",
+    ]
 
 
-def test_the_command_fails_for_a_test_that_fails_and_for_one_that_is_missing(tmp_path, capfd):
+def test_a_test_that_does_not_pass_is_told_with_rule_text_expected_and_found(tmp_path, capfd):
     text = HEAD + TESTED.replace("true", '"好"')
     assert ragwb(["rules", "test", str(pack_file(tmp_path, text))]) == 1
-    assert "fails: 好" in capfd.readouterr().out
-    text = HEAD + RULE + 'phrases = ["坏"]\ntests = [{text = "好"}]\n'
-    assert ragwb(["rules", "test", str(pack_file(tmp_path, text)), "--format", "json"]) == 1
-    assert '"expected": "a test that fails"' in capfd.readouterr().out
+    assert capfd.readouterr().out.splitlines() == [
+        "rule  kind       tests  passed",
+        "r     forbidden  2      ✖ 1/2",
+        "",
+        "✖ r, test 1",
+        "  text      坏",
+        "  expected  fails: 好",
+        "  found     fails: 坏",
+        "",
+        "shop 1: 1 rule of its own, 1 of 2 tests pass",
+    ]
     text = HEAD + '[[tests]]\ntext = "坏话"\nforbidden_claims = ["坏话"]\n'
     assert ragwb(["rules", "test", str(pack_file(tmp_path, text))]) == 1
-    assert "FORBIDDEN_CLAIM" in capfd.readouterr().out
+    out = capfd.readouterr().out
+    assert "✖ hard rules, test 1\n  text      坏话\n  expected  passes\n" in out
+    assert "  found     FORBIDDEN_CLAIM" in out
+
+
+def test_a_rule_without_a_test_that_fails_is_told_so(tmp_path, capfd):
+    path = str(pack_file(tmp_path, HEAD + RULE + 'phrases = ["坏"]\ntests = [{text = "好"}]\n'))
+    assert ragwb(["rules", "test", path]) == 1
+    out = capfd.readouterr().out
+    assert "✖ r lacks a test that fails\n" in out
+    assert out.endswith("shop 1: 1 rule of its own, 1 of 1 tests pass, 1 lacking\n")
+    assert ragwb(["rules", "test", path, "--format", "json"]) == 1
+    said = capfd.readouterr()
+    assert [row["expected"] for row in json.loads(said.out)] == ["passes", "a test that fails"]
+    assert {row["pack"] for row in json.loads(said.out)} == {"shop"}
+    assert said.err.endswith("1 lacking\n")
+
+
+def test_several_packs_are_told_one_after_the_other(tmp_path, capfd):
+    one = pack_file(tmp_path, HEAD + TESTED)
+    other = tmp_path / "other.toml"
+    other.write_text((HEAD + TESTED).replace("shop", "bank"), encoding="utf-8")
+    assert ragwb(["rules", "test", str(one), str(other)]) == 0
+    out = capfd.readouterr().out
+    assert "shop 1: 1 rule of its own, 2 of 2 tests pass\n\nrule" in out
+    assert out.endswith("bank 1: 1 rule of its own, 2 of 2 tests pass\n")
 
 
 def test_no_document_that_comes_with_ragwb_breaks_its_rules_but_the_planted_order():

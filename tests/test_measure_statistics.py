@@ -10,6 +10,7 @@ from ragwb.measure.statistics import (
     RESAMPLES,
     SEED,
     bootstrap_means,
+    bootstrap_ratio_change,
     holm,
     mcnemar,
     paired_bootstrap,
@@ -106,3 +107,39 @@ def test_holm_by_hand() -> None:
     assert holm([]) == []
     with pytest.raises(MetricError, match="not between 0 and 1"):
         holm([1.2])
+
+
+# Many changed cases.
+def test_many_changed_cases_have_the_spread_of_their_mean():
+    values = np.random.default_rng(1).normal(0.1, 1.0, (6_000, 2))
+    first = bootstrap_means(values, resamples=2_000)
+    for column, interval in zip(values.T, first, strict=True):
+        error = 1.959964 * column.std() / np.sqrt(len(column))
+        assert interval.low == pytest.approx(column.mean() - error, abs=error / 10)
+        assert interval.high == pytest.approx(column.mean() + error, abs=error / 10)
+    # Blocks are worked on in any order, and draw from generators of their own.
+    assert bootstrap_means(values, resamples=2_000) == first
+
+
+# The change of a ratio.
+def test_the_change_of_a_ratio_is_that_of_its_sums():
+    rng = np.random.default_rng(2)
+    dens = [rng.integers(0, 2, 400).astype(float) for _ in range(2)]
+    nums = [den * (rng.random(400) < share) for den, share in zip(dens, (0.5, 0.7), strict=True)]
+    change = nums[1].sum() / dens[1].sum() - nums[0].sum() / dens[0].sum()
+    found = bootstrap_ratio_change((nums[0], dens[0]), (nums[1], dens[1]))
+    assert found.low < change < found.high
+    # With one in every denominator it is the paired difference of means.
+    ones = np.ones(400)
+    same = bootstrap_ratio_change((nums[0], ones), (nums[1], ones))
+    (paired,) = paired_bootstrap(nums[0], nums[1])
+    assert same.low == pytest.approx(paired.low, abs=0.01)
+    assert same.high == pytest.approx(paired.high, abs=0.01)
+
+
+def test_a_ratio_without_a_denominator_on_a_side_has_no_change():
+    one, zero = (np.ones(5), np.ones(5)), (np.zeros(5), np.zeros(5))
+    assert bootstrap_ratio_change(zero, one) is None
+    assert bootstrap_ratio_change(one, zero) is None
+    with pytest.raises(MetricError, match="a value is null"):
+        bootstrap_ratio_change((np.array([np.nan]), np.ones(1)), (np.ones(1), np.ones(1)))

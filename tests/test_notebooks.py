@@ -15,7 +15,7 @@ from view_data import CASES, STAGES, lossy_run, staged_service
 from ragwb.report.answer_evaluation import evaluate_answers
 from ragwb.report.evaluation import evaluate
 from ragwb.report.files import write_answer_report, write_report
-from ragwb.report.notebook import read_parameters, run_notebook
+from ragwb.report.notebook import ReportError, read_parameters, run_notebook
 from ragwb.settings import shared_file
 
 NOTEBOOKS = sorted(shared_file("notebooks").glob("*.ipynb"))
@@ -33,6 +33,8 @@ def test_there_are_notebooks():
         "10_retrieval_run",
         "20_triage",
         "30_answers",
+        "40_compare",
+        "50_weekly",
         "60_judge_calibration",
     ]
 
@@ -246,3 +248,28 @@ def test_the_answer_report_reads_in_a_browser_and_hostile_text_does_nothing(answ
         verdict = page.locator(".rw-verdict")
         assert verdict.inner_text().startswith("FAIL")
         assert verdict.bounding_box()["y"] < 400
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "given", "why"),
+    [
+        ("10_retrieval_run", {"max_cases": -1}, "-1 cases to open"),
+        ("20_triage", {"case_limit": -1}, "-1 cases to open"),
+        ("30_answers", {}, "only retrieved: make one with `ragwb answer-eval`"),
+        ("30_answers", {"run": "nosuch"}, "no run 'nosuch'"),
+        ("60_judge_calibration", {}, "give labels and verdicts"),
+        ("60_judge_calibration", {"labels": "none.csv", "verdicts": "v.jsonl"}, "none.csv"),
+    ],
+)
+def test_what_cannot_be_reported_is_one_line_and_leaves_the_good_report(tmp_path, name, given, why):
+    html = tmp_path / "report.html"
+    html.write_text("good", encoding="utf-8")
+    if not name.startswith("60"):
+        given = {"run": str(run(tmp_path, service(), [case(1)]).path), **given}
+    with pytest.raises(ReportError) as caught:
+        run_notebook(shared_file("notebooks", f"{name}.ipynb"), given, html, cwd=tmp_path)
+    assert why in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert html.read_text(encoding="utf-8") == "good"
+    assert (tmp_path / "report.failed.ipynb").is_file()

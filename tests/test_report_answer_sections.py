@@ -8,7 +8,7 @@ import pytest
 from answer_data import PLAIN, answered, resolved
 from answer_run_data import ANSWERS, CASES, REFUSAL, answer_run, answer_service, says
 from hostile import SCRIPT, TEXTS, hostile_case
-from loopback import json_reply
+from loopback import FakeService, json_reply
 from markdown_it import MarkdownIt
 from run_data import case, run, service
 
@@ -17,7 +17,7 @@ from ragwb.measure.answers import score_answers
 from ragwb.report import answer_sections as sections
 from ragwb.report.answer_evaluation import evaluate_answers
 from ragwb.report.answer_markdown import answers_to_markdown
-from ragwb.view import charts
+from ragwb.view import charts, theme
 
 SECTIONS = (
     sections.headline,
@@ -35,6 +35,43 @@ SECTIONS = (
 @pytest.fixture
 def evaluated(tmp_path):
     return evaluate_answers(answer_run(tmp_path))
+
+
+N_CITED = 10_000
+FLOODS = {
+    "the same": ["doc-1"] * (N_CITED - 2) + ["doc-2", "elsewhere"],
+    "all unknown": [f"z{n}" for n in range(N_CITED)],
+}
+
+
+@pytest.mark.parametrize("cites", FLOODS.values(), ids=FLOODS)
+def test_ten_thousand_citations_flood_no_part_of_a_report(tmp_path, cites):
+    answer = {**says("三天到账。" + "退款。" * 3_000, "doc-1"), "mode": "answer"}
+    answer["citations"] = [{"chunkId": name, "claim": "三天到账"} for name in cites]
+    fake = answer_service(answers={"q1": answer})
+    evaluation = evaluate_answers(answer_run(tmp_path, fake, CASES[:1]))
+    n_unknown = len(set(cites) - {"doc-1", "doc-2"})
+    assert len(evaluation.to_dict()["rule_failures"]) == n_unknown
+    rules, cases = sections.rules(evaluation), sections.failed(evaluation, limit=5)
+    markdown = answers_to_markdown(evaluation)
+    assert max(map(len, (rules.html, cases.html, markdown))) < 20_000
+    assert rules.text.startswith(f"{n_unknown:,} broken rule")
+    for part in (rules.text, rules.html, cases.html, cases.text, markdown):
+        assert ("and 9,995 more" in part) == (n_unknown > 5)
+    if n_unknown > 5:
+        assert "and 9,980 more cited that are not in the context" in cases.html
+    else:
+        assert "9,998 ×" in cases.html
+
+
+def test_each_rule_that_an_answer_breaks_has_places_of_its_own(tmp_path):
+    answer = says("一般七天到账。", *(f"z{n}" for n in range(8)))
+    fake = answer_service(answers={"q2": answer})
+    evaluation = evaluate_answers(answer_run(tmp_path, fake, [CASES[1]]))
+    rows = sections.rule_rows(evaluation)
+    assert [row["rule"] for row in rows] == ["UNKNOWN_CITATION"] * 6 + ["FORBIDDEN_CLAIM"]
+    assert (rows[5]["where"], rows[5]["proof"]) == (None, "and 3 more")
+    assert sections.rules(evaluation).text.startswith("9 broken rules in 1 case")
 
 
 def test_the_json_is_that_of_a_retrieval_and_what_the_answers_came_to(evaluated):
@@ -195,6 +232,38 @@ def test_chains_say_how_far_each_hop_got_the_broken_first(evaluated):
     assert "0 of 7 contexts hold evidence in conflict" in text
 
 
+@pytest.mark.slow
+def test_the_words_of_the_table_of_conflicts_stay_whole_at_1280_px(tmp_path):
+    from browser import opened
+
+    ids = [f"refund-arrival-policy-for-members-of-the-{n}th-level" for n in range(6)]
+    marked = case(
+        1,
+        id="conflict-merchant-dispatch-and-return-window",
+        mode="clarify",
+        expected_chunk_ids=ids,
+        refusal_trigger=["EVIDENCE_CONFLICT"],
+    )
+    answers = {"q1": says("三天到账。", ids[0])}
+    fake = FakeService(chunks=dict.fromkeys(ids, "文"), answers=answers)
+    evaluation = evaluate_answers(answer_run(tmp_path, fake, [marked], top_k=6))
+    page = tmp_path / "page.html"
+    head = '<!doctype html><meta charset="utf-8">' + theme.setup().html
+    page.write_text(head + sections.conflicts(evaluation).html, encoding="utf-8")
+    with opened(page.as_uri(), width=1280) as opened_page:
+        heights = opened_page.evaluate(
+            """() => [...document.querySelectorAll("td, th")].map(cell =>
+                [cell.innerText, (range => {
+                    range.selectNodeContents(cell);
+                    return range.getClientRects().length;
+                })(document.createRange())])"""
+        )
+        is_wider = "document.documentElement.scrollWidth > window.innerWidth"
+        assert not opened_page.evaluate(is_wider)
+    lines = dict(heights)
+    assert lines["expected"] == lines["clarify"] == lines["mode"] == lines["answer"] == 1
+
+
 def test_without_several_pieces_of_evidence_that_is_said(tmp_path):
     evaluation = evaluate_answers(answer_run(tmp_path, cases=CASES[:1]))
     assert "No scored case needs several pieces" in sections.chains(evaluation).text
@@ -295,6 +364,10 @@ def test_what_cannot_be_evaluated_is_refused(evaluated, tmp_path):
         evaluate_answers(evaluated.run, limits={"min_claim_coverage": 80})
     with pytest.raises(MetricError, match="beyond top K = 5"):
         evaluate_answers(evaluated.run, k=[9])
+    with pytest.raises(UsageError, match="give the verdicts too"):
+        evaluate_answers(evaluated.run, rubrics=["r.toml"])
+    with pytest.raises(UsageError, match="-1 cases to open"):
+        sections.failed(evaluated, limit=-1)
     with pytest.raises(UsageError, match="only retrieved"):
         evaluate_answers(run(tmp_path, service(), [case(1)]))
 

@@ -9,7 +9,7 @@ from loopback import json_reply
 from markdown_it import MarkdownIt
 from run_data import case, run, service
 
-from ragwb.errors import MetricError
+from ragwb.errors import MetricError, UsageError
 from ragwb.report import sections
 from ragwb.report.evaluation import evaluate
 from ragwb.report.markdown import to_markdown
@@ -152,6 +152,28 @@ def test_a_set_of_refusals_alone_passes_when_complete(tmp_path):
     evaluation = evaluate(run(tmp_path, service(), cases))
     assert (evaluation.verdict, evaluation.scores.n_scored) == ("pass", 0)
     assert sections.figures(evaluation).text
+
+
+def test_a_pass_without_limits_is_said_in_neutral_words(tmp_path):
+    evaluation = evaluate(run(tmp_path, service(), [case(1)]))
+    assert evaluation.to_dict()["verdict"] == "pass"
+    assert repr(evaluation).startswith("PASS, no limits set: 1/1 cases")
+    assert repr(evaluation).count("limits") == 1
+    assert 'class="rw-verdict rw-neutral"' in evaluation._repr_html_()
+    held = evaluate(evaluation.run, limits={"min_recall": 0.5})
+    assert 'class="rw-verdict rw-pass"' in held._repr_html_()
+
+
+@pytest.mark.parametrize("k", [["a"], [True], [1.5], [0], [-1], [101]])
+def test_a_k_that_is_none_is_refused(evaluated, k):
+    with pytest.raises(MetricError, match="K is "):
+        evaluate(evaluated.run, k=k)
+
+
+def test_less_than_no_case_cannot_be_opened(evaluated):
+    for section in (sections.failed, sections.passed):
+        with pytest.raises(UsageError, match="-1 cases to open: give a whole number from 0"):
+            section(evaluated, limit=-1)
 
 
 def test_a_k_beyond_top_k_is_refused(tmp_path):

@@ -1,10 +1,14 @@
 """The review of a judge and the sections of its report: text and HTML say the same."""
 
+import json
+
 import pytest
 from hostile import SCRIPT
 from judge_data import rubric_file, write_lines
+from run_data import settings
 
 from ragwb.errors import UsageError
+from ragwb.judge.rubric import load_rubric
 from ragwb.report import judge_sections
 from ragwb.report.judging import review_judge
 
@@ -78,6 +82,49 @@ def test_a_rubrics_decision_is_calibrated_beside_the_values(files, tmp_path):
     assert review.to_dict()["standing"]["may_block"] is False
     with pytest.raises(UsageError, match=r"which model|another rubric"):
         review_judge(files["labels"], files["verdicts"], rubric=path, record=True)
+
+
+def test_scores_off_the_rubrics_scale_let_no_judge_decide(files, tmp_path):
+    path = rubric_file(tmp_path)
+    judge = {"model": "m", "rubric_hash": load_rubric(path).hash}
+    rows = [{"item_id": f"i{at}", "scores": {"good": 1 + at % 3}, **judge} for at in range(20)]
+    right = write_lines(tmp_path / "right.jsonl", rows)
+    here = settings(tmp_path)
+    given = {"rubric": path, "min_labels": 1, "settings": here}
+    assert review_judge(files["labels"], right, record=True, **given).standing.may_block
+    rows[4]["scores"] = {"good": 7}
+    wrong = write_lines(tmp_path / "wrong.jsonl", rows)
+    found = review_judge(files["labels"], wrong, **given).standing
+    assert not found.may_block
+    assert "1 of its scores are not on the rubric's scale (7 of i4)" in found.why
+    with pytest.raises(UsageError, match="1 verdicts score good by a value that is not on the"):
+        review_judge(files["labels"], wrong, record=True, **given)
+    assert review_judge(files["labels"], right, **given).standing.may_block
+
+
+@pytest.mark.parametrize("cut", ["nan", "inf", "1e400"])
+def test_a_cut_that_is_no_rating_is_refused(files, cut):
+    with pytest.raises(UsageError, match=f"cut '{cut}': is no rating"):
+        review_judge(files["labels"], files["verdicts"], cut=cut)
+
+
+def test_an_annotator_who_is_absent_on_some_items_is_said(files, tmp_path):
+    rows = [json.loads(line) for line in files["labels"].read_text("utf-8").splitlines()]
+    kept = [row for row in rows if row["annotator"] == "a" or row["item_id"] in ("i1", "i2", "i3")]
+    review = review_judge(write_lines(tmp_path / "l.jsonl", kept), files["verdicts"])
+    figures = judge_sections.figures(review).text
+    assert (
+        "17 items not labelled by every annotator: people are compared with each other" in figures
+    )
+    assert "with each other on 3 items" in figures
+    assert review.to_dict()["calibrations"][0]["human_human"]["kappa"]["n_items"] == 3
+
+
+def test_files_that_are_not_named_are_asked_for(files):
+    with pytest.raises(UsageError, match="give labels and verdicts"):
+        review_judge("", "")
+    with pytest.raises(UsageError, match="give labels and verdicts"):
+        review_judge(files["labels"], "")
 
 
 def test_files_that_share_nothing_are_refused(files, tmp_path):

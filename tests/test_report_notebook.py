@@ -24,6 +24,10 @@ PARAMETERS = [
     Parameter("n", "int", 1),
     Parameter("share", "float", 0.5),
     Parameter("note", "str | None", None),
+    Parameter("files", "list[str]", []),
+    Parameter("limits", "dict[str, float]", {}),
+    Parameter("pairs", "list[list[int]]", []),
+    Parameter("free", "object", 1),
 ]
 
 
@@ -63,7 +67,12 @@ def test_a_notebook_that_papermill_would_run_wrongly_is_refused(sources, tags, m
 
 
 @pytest.mark.parametrize(
-    "given", [{"run": "x", "k": [1]}, {"share": 1}, {"note": None}, {"note": "x"}, {}]
+    "given",
+    [
+        *({"run": "x", "k": [1]}, {"share": 1}, {"note": None}, {"note": "x"}, {}),
+        *({"files": ["a"], "limits": {"a": 1, "b": 0.5}}, {"files": [], "limits": {}}),
+        *({"pairs": [[1], []]}, {"free": "x"}, {"free": True}),
+    ],
 )
 def test_values_of_the_declared_type_are_taken(given):
     check_parameters(PARAMETERS, given)
@@ -72,12 +81,21 @@ def test_values_of_the_declared_type_are_taken(given):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"runn": "x"}, "unknown parameter 'runn'; known: run, k, n, share, note"),
+        ({"runn": "x"}, "unknown parameter 'runn'; known: run, k, n, share, note, files, limits"),
         ({"run": 5}, "parameter run: needs str, got 5"),
         ({"n": True}, "parameter n: needs int, got true"),
         ({"n": 1.5}, "needs int"),
         ({"k": {"a": 1}}, "needs list"),
         ({"run": None}, "needs str, got null"),
+        ({"files": [1]}, r"parameter files: needs list\[str\], got \[1\]"),
+        ({"files": "a"}, r"needs list\[str\], got \"a\""),
+        ({"limits": {"min_recall": "x"}}, r"needs dict\[str, float\]"),
+        ({"limits": {"min_recall": True}}, r"needs dict\[str, float\]"),
+        ({"limits": {"min_recall": None}}, r"needs dict\[str, float\]"),
+        ({"limits": [0.5]}, r"needs dict\[str, float\]"),
+        ({"pairs": [["a"]]}, r"needs list\[list\[int\]\]"),
+        ({"free": None}, "needs object, got null"),
+        ({"run": ["长" * 500]}, "needs str, got .{60}$"),
     ],
 )
 def test_a_wrong_name_or_type_is_one_clear_line(given, message):

@@ -8,6 +8,7 @@ from loopback import json_reply
 from run_data import case, run
 from view_data import CASES, lossy_run, staged_service
 
+from ragwb.errors import UsageError
 from ragwb.report import triage_sections
 from ragwb.runs.notes import NOTES, Note, add_note
 from ragwb.triage.attribute import triage
@@ -114,6 +115,11 @@ def test_cases_beyond_the_limit_are_counted_and_listed(lossy):
         assert one.case_id in panel.text
         assert f"<td>{one.case_id}</td>" in panel.html
     assert triage_sections.cases(lossy, limit=0).text.startswith("7 cases:")
+
+
+def test_less_than_no_case_cannot_be_opened(lossy):
+    with pytest.raises(UsageError, match="-1 cases to open"):
+        triage_sections.cases(lossy, limit=-1)
 
 
 @pytest.fixture(scope="module")

@@ -130,7 +130,7 @@ def test_a_layered_record_a_case(tmp_path):
     records = layers_of(
         run,
         scores=score_answers(run, PLAIN),
-        findings={"c2": ("recall", "NOT_IN_CANDIDATES")},
+        findings={"c2": ("recall", "NOT_IN_CANDIDATES", 1)},
     )
     assert [record["question_id"] for record in records] == ["c0", "c1", "c2"]
     assert {record["knowledge_version"] for record in records} == {"sha"}
@@ -156,6 +156,17 @@ def test_the_repeat_that_failed_stands_for_its_case(tmp_path):
     assert (record["repeat"], record["n_repeats"]) == (2, 3)
     (record,) = layers_of(run)
     assert (record["repeat"], record["generation"]) == (3, None)
+
+
+def test_figures_and_failure_stage_are_of_the_same_repeat(tmp_path, capfd):
+    """Twice the evidence is lost, which is what triage names, after an answer that is wrong."""
+    lost = [result("c0", n, results=("b",), context=("b",), citations=("b",)) for n in (2, 3)]
+    results = [result("c0", answer="不知道。"), *lost]
+    run = saved(tmp_path, [CASE], results, repeats=3)
+    assert ragwb(["export", str(run.path), "layers"]) == 0
+    (record,) = map(json.loads, capfd.readouterr().out.splitlines())
+    assert (record["repeat"], record["failure_stage"]) == (2, "unknown")
+    assert (record["retrieval"]["recall"], record["evidence"]["complete"]) == (0, False)
 
 
 def test_a_case_without_an_answer_is_null(tmp_path):

@@ -16,6 +16,7 @@ from loopback import FakeService, Reply
 from run_data import case, golden, service, settings
 
 import ragwb
+from ragwb.cli import run as command_line
 from ragwb.errors import RunError
 from ragwb.runs.journal import JOURNAL
 from ragwb.runs.runner import run_retrieval
@@ -77,6 +78,39 @@ def test_a_killed_run_goes_on_and_asks_nothing_finished_again(tmp_path: Path) ->
     assert set(asked.values()) == {1}
     assert run.cases()["status"].tolist() == ["ok"] * N_CASES
     assert len(run.candidates("results")) == 5 * N_CASES
+
+
+def test_a_killed_run_of_answers_goes_on_by_the_command_that_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RAGWB_HOME", str(tmp_path / "home"))
+    dataset = golden(tmp_path, [case(n) for n in range(N_CASES)])
+    held = Held()
+    held.fake.answers = {}
+    with held.fake.serve() as url:
+        command = [sys.executable, str(CHILD), url, str(tmp_path), "answers"]
+        child = subprocess.Popen(command, env=ENVIRONMENT)
+        try:
+            assert held.holds.wait(60)
+        finally:
+            child.kill()
+            child.wait()
+            held.released.set()
+        here = settings(tmp_path, base_url=url)
+        (entry,) = list_runs(here)
+        before = finished(entry.path)
+        assert ANSWERED_BEFORE - 1 <= len(before) <= ANSWERED_BEFORE
+        asked_by = f"the same ragwb answer-eval command with --resume {entry.run_id} asks"
+        with pytest.raises(RunError, match=asked_by):
+            load_run(entry.run_id, here)
+        held.fake.asked.clear()
+        flags = ["--dataset", str(dataset.path), "--base-url", url, "--resume", entry.run_id]
+        assert command_line(["answer-eval", *flags]) == 0
+    capfd.readouterr()
+    assert sorted(held.fake.asked) == sorted({f"q{n}" for n in range(N_CASES)} - set(before))
+    run = load_run(entry.run_id, here)
+    assert run.cases()["status"].tolist() == ["ok"] * N_CASES
+    assert run.cases()["mode"].tolist() == ["refuse"] * N_CASES
 
 
 def test_a_full_disk_is_one_line_and_the_run_goes_on(tmp_path: Path) -> None:

@@ -159,6 +159,8 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
     with pytest.raises(RunError, match="--resume"):
         again(run, first, tmp_path, concurrency=1)
     (name,) = (p.name for p in settings(tmp_path).runs_dir.iterdir() if p.name != run.run_id)
+    with pytest.raises(RunError, match=f"the same ragwb answer-eval command with --resume {name}"):
+        load_run(name, settings(tmp_path))
     second = FakeModel([said("后[1]")])
     found = again(run, second, tmp_path, resume=name)
     assert len(second.asked) == 2

@@ -12,6 +12,7 @@ from run_data import case, interrupted_run, service, settings
 
 from ragwb.errors import RunError, UsageError
 from ragwb.runs.baselines import BASELINES, load_baselines, save_baseline
+from ragwb.runs.journal import JOURNAL
 from ragwb.runs.store import Run, list_runs, load_run
 from ragwb.runs.tables import CANDIDATES
 from ragwb.runs.writer import CONTENT, DERIVED, MANIFEST
@@ -100,10 +101,23 @@ def test_a_manifest_whose_id_is_a_path_is_refused(tmp_path: Path, run: Run) -> N
 
 def test_an_unfinished_run_says_how_to_go_on(tmp_path: Path) -> None:
     folder = interrupted_run(tmp_path, service(), n_cases=2, at=1)
-    with pytest.raises(RunError, match=f"the same .* command with --resume {folder.name} asks"):
+    same = f"the same ragwb retrieval-eval command with --resume {folder.name} asks"
+    with pytest.raises(RunError, match=same):
         load_run(folder.name, settings(tmp_path))
     with pytest.raises(RunError, match="no finished run"):
         load_run("latest", settings(tmp_path))
+
+
+@pytest.mark.parametrize("lines", [b"", b'{"case_id": "c0", "error": "gone"}\n[1]\n{"torn', None])
+def test_an_unfinished_run_without_a_reply_may_be_of_either_command(
+    tmp_path: Path, lines: bytes | None
+) -> None:
+    folder = interrupted_run(tmp_path, service(), n_cases=2, at=1)
+    (folder / JOURNAL).unlink()
+    if lines is not None:
+        (folder / JOURNAL).write_bytes(lines)
+    with pytest.raises(RunError, match="the same ragwb retrieval-eval or answer-eval command"):
+        load_run(folder.name, settings(tmp_path))
 
 
 @pytest.mark.parametrize("name", CONTENT)

@@ -11,7 +11,14 @@ from ragwb.measure.answer_figures import answer_outcome
 from ragwb.measure.rules import RuleFailure
 from ragwb.records import Citation
 from ragwb.view.answer_parts import answered_part, claims_part, evidence_words, short_why, why_part
-from ragwb.view.answer_text import Mark, answer_marks, answer_text, find_words, marked
+from ragwb.view.answer_text import (
+    MOST_MARKS,
+    Mark,
+    answer_marks,
+    answer_text,
+    find_words,
+    marked,
+)
 
 
 def outcome(text, *, cites=(), context=("a", "b"), case=None, **given):
@@ -83,8 +90,16 @@ def test_hostile_words_are_escaped_in_every_part():
 
 def test_the_same_citation_many_times_is_counted_and_one_without_words_named():
     found = outcome("三天。", cites=[("a", None)] * 10 + [("b", "别处的话"), ("z", None)])
-    assert "citations without a place: [1] × 10, [2], [?]" in answered_part(found).text
+    assert "citations without a place: [1] ×10, [2], [?]" in answered_part(found).text
     assert list(answer_marks(found)) == []
+
+
+def test_marks_without_end_are_cut_and_none_stands_twice():
+    text = "".join(chr(0x4E00 + n) for n in range(1_000))
+    cites = [("a", text[n : n + 2]) for n in range(999)] * 10
+    assert len(list(answer_marks(outcome(text, cites=cites)))) == MOST_MARKS
+    same = outcome(text, cites=[("a", text[:2])] * 10_000)
+    assert [mark.label for mark in answer_marks(same)] == ["[1]"]
 
 
 def test_citations_that_were_not_observed_are_said_to_be_so():

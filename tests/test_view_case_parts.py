@@ -131,6 +131,18 @@ def test_an_answer_is_shown_with_what_it_cites(lossy):
     assert panel.html.count("<li>") == 3
 
 
+def test_citations_without_end_are_counted(lossy):
+    view = with_result(case_view(lossy, "c5"), mode="answer", answer="三天", citations=[])
+    same = answer_part(with_result(view, citations=["doc-9"] * 9_998 + ["doc-1"]))
+    assert same.html.count("<li>") == 2
+    assert "✖ forbidden ×9,998" in same.html
+    assert "×9,998" in same.text.splitlines()[1]
+    many = answer_part(with_result(view, citations=[f"z{n}" for n in range(10_000)]))
+    assert many.html.count("<li>") == 21
+    assert "<li>and 9,980 more</li>" in many.html
+    assert many.text.splitlines()[-1] == "and 9,980 more"
+
+
 def test_a_run_without_answers_shows_none(lossy):
     assert answer_part(case_view(lossy, "c5")).html == ""
     assert "cites nothing" in answer_part(with_result(case_view(lossy, "c5"), citations=[])).html

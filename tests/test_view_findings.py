@@ -36,6 +36,16 @@ def note(**given):
     return Note(**{**fields, **given})
 
 
+def test_findings_without_end_are_counted(lossy):
+    said = [AnswerFinding("UNKNOWN_CITATION", "citations", None, None, f"z{n}") for n in range(999)]
+    verdict = CaseVerdict("c1", 1, "generation", "UNKNOWN_CITATION", (), (), tuple(said))
+    panel = verdict_part(replace(case_view(lossy, "c1"), verdict=verdict))
+    assert "and 979 more" in panel.text
+    assert panel.html.count("<li>") == 6 + 20 + 1
+    assert "993 more" in panel.html
+    assert "<li>and 973 more</li>" in panel.html
+
+
 @pytest.mark.parametrize("case_id", ["c1", "c2", "c3", "c4", "c5", "c6", "c7"])
 def test_a_verdict_says_where_why_the_proof_and_what_to_look_at_first(lossy, case_id):
     view = case_view(lossy, case_id)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 import typer
 
 from ragwb.cli.options import Format, print_json, print_rows
+from ragwb.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from ragwb.decide.thresholds import Verdict
@@ -86,7 +87,8 @@ def finish(
         print_rows([{"metric": name, "value": value} for name, value in figures.items()], output)
     if report is not None:
         typer.echo("writing the report", err=True)
-        files = write(report)
+        with progress_bar("writing the report"):
+            files = write(report)
         typer.echo(f"report: {files.html} (and .json, .md)", err=True)
     run_id = evaluation.run.manifest.run_id
     typer.echo(f"next: ragwb triage {run_id}\nrun: {run_id}", err=True)

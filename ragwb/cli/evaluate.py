@@ -66,25 +66,20 @@ def retrieval_eval(
     output: OutputFormat = Format.table,
 ) -> None:
     """Ask a service every question, keep every stage's ranks, score them and give a verdict."""
+    # Every limit's flag has the name of its limit: they are taken together.
+    given = dict(locals())
     ks = parse_ks(k, top_k=top_k)
-    limits = {
-        "min_recall": min_recall,
-        "min_hit_rate": min_hit_rate,
-        "min_mrr": min_mrr,
-        "min_ndcg": min_ndcg,
-        "max_duplicate_rate": max_duplicate_rate,
-        "max_p95_ms": max_p95_ms,
-    }
     identities = parse_identities(identity or [])
     from ragwb.cli.chunk_source import load_chunks
     from ragwb.cli.progress import progress_bar
-    from ragwb.decide.thresholds import check_thresholds
+    from ragwb.decide.thresholds import LIMITS, check_thresholds
     from ragwb.golden.dataset import load_dataset
     from ragwb.report.evaluation import evaluate
     from ragwb.report.files import check_report_path
     from ragwb.runs.runner import run_retrieval
     from ragwb.settings import load_settings
 
+    limits = {name: given[name] for name in LIMITS}
     check_thresholds({}, limits, top_k=top_k)
     if report is not None:
         check_report_path(report)

@@ -58,5 +58,6 @@ def _layers(run: Run) -> Iterator[dict[str, Any]]:
     has_answers = any(one.mode is not None for one in answered_cases(run))
     scores = score_answers(run) if has_answers else None
     found = triage(run, scores=scores).cases
-    findings = {case.case_id: (case.verdict.stage, case.verdict.reason) for case in found}
+    verdicts = (case.verdict for case in found)
+    findings = {one.case_id: (one.stage, one.reason, one.repeat) for one in verdicts}
     return layer_records(run, scores=scores, findings=findings)

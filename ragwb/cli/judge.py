@@ -13,9 +13,11 @@ from ragwb.html import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import ExitStack
 
     from ragwb.chat.endpoint import ChatModel
     from ragwb.judge.answers import RunAnswer
+    from ragwb.judge.cache import VerdictCache
     from ragwb.judge.items import Item
     from ragwb.judge.rubric import Rubric
     from ragwb.judge.verdicts import Verdicts
@@ -59,7 +61,12 @@ def run_command(
     split: Annotated[
         str, typer.Option(help="Who splits answers into claims: rules, or model (the judge's).")
     ] = "rules",
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask again what is known.")] = False,
+    no_cache: Annotated[
+        bool,
+        typer.Option(
+            "--no-cache", help="Ask again what the cache knows; it keeps the new verdicts."
+        ),
+    ] = False,
     output: OutputFormat = Format.table,
 ) -> None:
     """Ask a judge about items or a run's answers; what is malformed or missing stays unscored."""
@@ -76,11 +83,11 @@ def run_command(
         timeout_s=timeout,
     )
     answers, material = _material(items, run, asked, _splitter(split, judge))
-    verdicts = _ask(judge, material, asked, repeats, concurrency, is_cached=not no_cache)
+    verdicts, n_broken = _ask(judge, material, asked, repeats, concurrency, out, ask_again=no_cache)
     from ragwb.judge.verdicts import save_verdicts
 
     save_verdicts(verdicts.verdicts, out)
-    _print_run(verdicts, asked, answers, output)
+    _print_run(verdicts, asked, answers, n_broken, output)
     typer.echo(f"verdicts: {out}", err=True)
     if len(verdicts.unscored()) == len(verdicts.item_ids):
         raise typer.Exit(NOTHING_SCORED)
@@ -94,6 +101,9 @@ def calibrate_command(
         Path | None, typer.Option(help="Verdicts of another judge or rubric, to compare.")
     ] = None,
     rubric: RubricFile = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", help="The rubric of this kind that comes with ragwb.")
+    ] = None,
     key: Annotated[
         Path | None, typer.Option(help="The key of the blind sheet that the labels are of.")
     ] = None,
@@ -119,6 +129,8 @@ def calibrate_command(
     if report is not None:
         check_report_path(report)
 
+    if rubric is None and kind is not None:
+        rubric = _own_rubric(kind)
     review = review_judge(
         labels,
         verdicts,
@@ -170,19 +182,46 @@ def sample_command(
         [{"stratum": plain(name), "drawn": n, "of": total} for name, n, total in sample.strata],
         output,
     )
-    typer.echo(f"sheet: {out}; keep {key} from the annotators", err=True)
+    for line in _what_to_do(asked, out, key, rubric, kind):
+        typer.echo(line, err=True)
+
+
+def _what_to_do(asked: Rubric, sheet: Path, key: Path, rubric: Path | None, kind: str) -> list[str]:
+    """Who gets which file of a sample, what they write, and how their labels come back."""
+    import shlex
+
+    by = ["--kind", kind] if rubric is None else ["--rubric", str(rubric)]
+    call = ["ragwb", "judge", "calibrate", "--labels", str(sheet), "--key", str(key), *by]
+    values = [
+        f"{one.name} (one of {', '.join(plain(value, width=40) for value in one.scale.values)})"
+        for one in asked.criteria
+    ]
+    return [
+        f"for the annotators, a copy each: {sheet}",
+        f"  to fill in: annotator (their name, in every row), {', '.join(values)}; comment is "
+        "free, and what they cannot decide stays empty",
+        f"for nobody but you: {key}, the ids behind those of the sheet",
+        "when the copies are back, with their rows below one head line in one file:",
+        f"  {shlex.join(call)} --verdicts VERDICTS.jsonl",
+        "  VERDICTS.jsonl is what `ragwb judge run` wrote for the same items",
+    ]
 
 
 def _rubric(path: Path | None, kind: str) -> Rubric:
+    from ragwb.judge.rubric import load_rubric
+
+    return load_rubric(path if path is not None else _own_rubric(kind))
+
+
+def _own_rubric(kind: str) -> Path:
+    """The file of a rubric that comes with ragwb."""
     from typing import cast
 
-    from ragwb.judge.rubric import MATERIAL, Kind, default_rubric, load_rubric
+    from ragwb.judge.rubric import MATERIAL, Kind, default_rubric_file
 
-    if path is not None:
-        return load_rubric(path)
     if kind not in MATERIAL:
         raise UsageError(f"--kind {plain(kind)}: must be {', '.join(MATERIAL)}")
-    return default_rubric(cast("Kind", kind))
+    return default_rubric_file(cast("Kind", kind))
 
 
 def _material(
@@ -233,31 +272,61 @@ def _ask(
     rubric: Rubric,
     repeats: int,
     concurrency: int,
+    out: Path,
     *,
-    is_cached: bool,
-) -> Verdicts:
+    ask_again: bool,
+) -> tuple[Verdicts, int]:
+    """The verdicts, and how many rows of the cache could not be read."""
     from contextlib import ExitStack
 
     from ragwb.chat.endpoint import ChatClient
     from ragwb.cli.progress import progress_bar
-    from ragwb.judge.cache import VerdictCache
     from ragwb.judge.client import judge_items
-    from ragwb.settings import load_settings
 
     with ExitStack() as opened:
-        cache = None
-        if is_cached:
-            cache = opened.enter_context(VerdictCache(load_settings().home / "judge"))
         client = opened.enter_context(ChatClient(judge))
-        return judge_items(
+        cache = _open_cache(opened, may_do_without=ask_again)
+        verdicts = judge_items(
             material,
             rubric,
             client,
             repeats=repeats,
             cache=cache,
+            ask_again=ask_again,
             concurrency=concurrency,
             on_progress=opened.enter_context(progress_bar("judging")),
+            on_stop=lambda so_far: _keep_partial(so_far, out),
         )
+        return verdicts, cache.n_broken if cache else 0
+
+
+def _open_cache(opened: ExitStack, *, may_do_without: bool) -> VerdictCache | None:
+    """The cache of verdicts; None where it cannot be used and nothing is to be read from it."""
+    from ragwb.judge.cache import VerdictCache
+    from ragwb.settings import load_settings
+
+    try:
+        return opened.enter_context(VerdictCache(load_settings().home / "judge"))
+    except UsageError as error:
+        if not may_do_without:
+            raise
+        typer.echo(f"verdicts are not kept for later: {plain(error)}", err=True)
+        return None
+
+
+def _keep_partial(verdicts: Verdicts, out: Path) -> None:
+    """Write what an endpoint said before the run ended early, and say how to go on."""
+    from ragwb.judge.verdicts import save_verdicts
+
+    if not any(verdict.scores for verdict in verdicts.verdicts):
+        return
+    path = out.with_name(f"{out.stem}.partial{out.suffix}")
+    save_verdicts(verdicts.verdicts, path)
+    typer.echo(
+        f"{len(verdicts.verdicts)} verdicts so far: {path}. To go on, mend what is said below and "
+        "run the same again without --no-cache: what is scored is not asked twice",
+        err=True,
+    )
 
 
 def _check_out(out: Path, *inputs: Path | None) -> None:
@@ -273,7 +342,7 @@ def _check_out(out: Path, *inputs: Path | None) -> None:
 
 
 def _print_run(
-    verdicts: Verdicts, rubric: Rubric, answers: list[RunAnswer], output: Format
+    verdicts: Verdicts, rubric: Rubric, answers: list[RunAnswer], n_broken: int, output: Format
 ) -> None:
     """How many verdicts there are, the reasons of those there are not, and the rates of claims."""
     from collections import Counter
@@ -288,6 +357,8 @@ def _print_run(
             "value": sum(v.from_cache for v in verdicts.verdicts),
         },
     ]
+    if n_broken:
+        rows.append({"figure": "broken rows of the cache, asked again", "value": n_broken})
     rows += [{"figure": f"unscored: {plain(why)}", "value": n} for why, n in unscored.items()]
     if answers and rubric.kind == "support":
         from ragwb.judge.answers import claims_of

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from ragwb.cli.progress import progress_bar
 from ragwb.errors import UsageError
 
 notebooks_app = typer.Typer()
@@ -37,7 +38,8 @@ def report(
     path = find_notebook(notebook)
     html = output or Path("reports") / f"{path.stem}.html"
     typer.echo(f"running {path.stem}, a kernel is started for it", err=True)
-    run_notebook(path, parse_parameters(parameter or []), html, cwd=Path.cwd())
+    with progress_bar(f"running {path.stem}"):
+        run_notebook(path, parse_parameters(parameter or []), html, cwd=Path.cwd())
     typer.echo(f"report: {html}", err=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +23,11 @@ RunName = Annotated[
 
 @runs_app.command("list")
 def list_command(output: OutputFormat = Format.table) -> None:
-    """List the saved runs, the newest first, unfinished and broken ones too."""
+    """List the saved runs, the newest first: what they asked for, and how far they came.
+
+    `latest` is the newest sealed run, of retrieval or of answers. Incomplete is a sealed run of
+    which calls failed for good; unfinished one that --resume goes on with.
+    """
     from ragwb.runs.baselines import load_baselines
     from ragwb.runs.store import list_runs
     from ragwb.settings import load_settings
@@ -70,27 +75,36 @@ def diff_manifest(
     baseline: RunName, candidate: RunName, output: OutputFormat = Format.table
 ) -> None:
     """Name the conditions in which two runs differ; more than one makes a comparison confounded."""
-    from ragwb.runs.manifest import diff_manifests
+    from ragwb.decide.conditions import conditions
     from ragwb.runs.store import load_run
 
-    changes = diff_manifests(load_run(baseline).manifest, load_run(candidate).manifest)
-    rows = [{"field": c.field, "baseline": c.baseline, "candidate": c.candidate} for c in changes]
+    found = conditions(load_run(baseline).manifest, load_run(candidate).manifest)
     if output == Format.json:
-        print_json({"changed_conditions": rows, "confounded": len(rows) > 1})
+        changes = [dataclasses.asdict(change) for change in found.changes]
+        print_json({"changed_conditions": changes, "confounded": found.confounded})
         return
-    print_rows([{name: _written(value) for name, value in row.items()} for row in rows], output)
+    rows = [{name: _written(value) for name, value in row.items()} for row in found.rows()]
+    print_rows(rows, output)
     if output == Format.table:
-        typer.echo(_verdict({str(row["field"]) for row in rows}))
+        typer.echo(plain(found.sentence))
 
 
-def _verdict(fields: set[str]) -> str:
-    if fields & {"dataset_version", "dataset_hash"}:
-        return "the golden sets differ: only their common cases can be compared"
-    if not fields:
-        return "no condition differs"
-    if len(fields) == 1:
-        return "one condition differs: an experiment"
-    return "several conditions differ: a confounded comparison"
+@runs_app.command()
+def query(
+    sql: Annotated[str, typer.Argument(help="One SELECT; no file and no network is read.")],
+    output: OutputFormat = Format.table,
+) -> None:
+    """Ask all sealed runs by SQL: the views runs, cases, candidates and hits.
+
+    `ragwb runs query "describe cases"` lists the columns of a view. The figures of `cases` are
+    those at each run's top K; `where scored` takes the cases that count.
+    """
+    from ragwb.runs.query import query_runs
+
+    found = query_runs(sql)
+    print_rows(found.rows(), output)
+    for run_id, why in found.left_out.items():
+        typer.echo(f"ragwb: run {plain(run_id)} is {why} and in no view", err=True)
 
 
 @runs_app.command()
@@ -110,10 +124,15 @@ def baseline(
 
 
 def _listed(entry: RunEntry, names: dict[str, list[str]]) -> dict[str, Any]:
+    from ragwb.runs.kinds import Asked, asked_of
+
     manifest = entry.manifest
+    asked = asked_of(entry.path) if entry.status == "sealed" else Asked(None, None)
     return {
         "run_id": plain(entry.run_id),
-        "status": entry.status,
+        "kind": asked.kind,
+        "status": "incomplete" if asked.n_errors else entry.status,
+        "n_errors": asked.n_errors,
         "names": " ".join(names.get(entry.run_id, [])),
         "dataset_version": plain(manifest.dataset_version) if manifest else None,
         "top_k": manifest.top_k if manifest else None,

@@ -12,6 +12,8 @@ from ragwb.errors import GoldenError, UsageError
 from ragwb.html import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from ragwb.runs.store import Run
     from ragwb.runs.traces import Traces
     from ragwb.settings import Settings
@@ -47,15 +49,25 @@ def triage_command(
     identity: Annotated[
         list[str] | None, typer.Option(help="LABEL=TOKEN_FILE for cases with that access label.")
     ] = None,
+    rules: Annotated[
+        Path | None, typer.Option(help="The hard rules of answers, TOML; default those of ragwb.")
+    ] = None,
+    verdicts: Annotated[
+        list[Path] | None, typer.Option(help="A judge's verdicts on the run's answers.")
+    ] = None,
+    rubric: Annotated[
+        list[Path] | None, typer.Option(help="The rubric that the verdicts follow.")
+    ] = None,
     output: OutputFormat = Format.table,
 ) -> None:
     """Say where each failed case lost its evidence, and what proves it.
 
     Asks the run's service for what the trace alone cannot tell, if it answers and is the same;
-    what it says is kept with the run.
+    what it says is kept with the run. Answers are judged by hard rules (--rules) and, for claims
+    that nothing supports, by the verdicts of people or of a calibrated judge (--verdicts).
     """
     identities = parse_identities(identity or [])
-    from ragwb.cli.triage_table import quoted
+    from ragwb.cli.triage_scores import answer_scores
     from ragwb.runs.store import load_run
     from ragwb.runs.traces import load_traces
     from ragwb.settings import load_settings
@@ -65,14 +77,36 @@ def triage_command(
     opened = load_run(run, settings)
     checked_k(opened, top_k)
     _check_id_space(opened)
+    scores, said = answer_scores(opened, rules, verdicts or (), rubric or (), settings)
+    for line in said:
+        _warn(line)
     traces = load_traces(opened)
+    unasked: Mapping[str | None, str] = _of_all(traces, "as --offline says")
     if not offline:
         is_given = base_url is not None or token_file is not None or token_command is not None
         where = base_url or opened.manifest.base_url
-        _ask(traces, settings, where, top_k, identities, concurrency, is_given=is_given)
-    found = triage_traces(traces, k=top_k)
-    hint = f"ragwb triage {quoted(run)}" + ("" if top_k is None else f" --top-k {top_k}")
+        unasked = _ask(traces, settings, where, top_k, identities, concurrency, is_given=is_given)
+    found = triage_traces(traces, k=top_k, scores=scores, unasked=unasked)
+    hint = _hint(run, top_k, rules, verdicts or (), rubric or ())
     _print(found, None if case is None else found.case(case), output, hint, what_if=what_if)
+
+
+def _hint(
+    run: str,
+    top_k: int | None,
+    rules: Path | None,
+    verdicts: Sequence[Path],
+    rubrics: Sequence[Path],
+) -> str:
+    """The command as far as it decides what is found."""
+    from ragwb.cli.triage_table import quoted
+
+    words = [f"ragwb triage {quoted(run)}"]
+    words += [] if top_k is None else [f"--top-k {top_k}"]
+    words += [] if rules is None else [f"--rules {quoted(str(rules))}"]
+    words += [f"--verdicts {quoted(str(file))}" for file in verdicts]
+    words += [f"--rubric {quoted(str(file))}" for file in rubrics]
+    return " ".join(words)
 
 
 def _check_id_space(opened: Run) -> None:
@@ -94,8 +128,12 @@ def _ask(
     concurrency: int,
     *,
     is_given: bool,
-) -> None:
-    """Have the run's service explain what it was not asked; what stands in the way is a line."""
+) -> Mapping[str | None, str]:
+    """Have the run's service explain what it was not asked; what stands in the way is a line.
+
+    Returns:
+        Why it was not asked, by the label of who asked in the run.
+    """
     from dataclasses import replace
 
     from ragwb.cli.progress import progress_bar
@@ -105,23 +143,23 @@ def _ask(
 
     wanted = unexplained(traces, k=top_k)
     if not wanted:
-        return
+        return {}
     if where is None:
         _warn("the run names no service: --base-url URL asks one, --offline none")
-        return
+        return _of_all(traces, "the run names no service")
     try:
         check_base_url(where)
     except UsageError as error:
         if is_given:
             raise
         _warn(f"the run's service is not asked: {error}; --base-url URL asks another")
-        return
+        return _of_all(traces, "the address that the run names is none")
     if not is_given and not is_token_meant_for(settings, where, identities):
         _warn(
             f"{where}, where the run was made, is not asked: the token in force is for "
             f"{settings.base_url}; --base-url {where} sends it there"
         )
-        return
+        return _of_all(traces, "the token in force is for another service")
     with progress_bar("explaining") as on_progress:
         asked = explain_chunks(
             traces.run,
@@ -134,6 +172,13 @@ def _ask(
     traces.add_explanations(asked.explained)
     for warning in asked.warnings:
         _warn(warning)
+    return asked.unasked
+
+
+def _of_all(traces: Traces, why: str) -> dict[str | None, str]:
+    """One reason for every identity of a run."""
+    labels = (case.case.access for case in traces.cases.values())
+    return dict.fromkeys([None, *labels], why)
 
 
 def _warn(line: str) -> None:

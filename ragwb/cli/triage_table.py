@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ragwb.html import plain
+from ragwb.measure.listed import first_of
 
 if TYPE_CHECKING:
+    from ragwb.triage.found import FoundGroup
     from ragwb.triage.result import Triage
     from ragwb.triage.verdict import AnswerFinding, CaseVerdict, GroupVerdict, Leak, TriagedCase
 
 UNOBSERVED = "?"
+NOT_REQUIRED = "·"
+# Columns of the overview that hold no rank.
+_WORDS = ("case", "stage", "reason", "repeats", "proof")
 _WIDEST_TEXT = 300
 _MOST_NAMED = 8
 
@@ -27,11 +32,13 @@ def print_overview(triage: Triage) -> None:
     if triage.cases:
         columns = ["stage", "reason", "n", "high_risk"]
         typer.echo("\n" + text_table(frame_rows(triage.stages()), columns))
-        typer.echo("\nfailed cases: where each was lost, and its rank at every stage")
+        typer.echo(
+            "\nfailed cases: where each was lost, and the rank of its evidence at every stage"
+        )
         rows = [_failed_row(triage, case) for case in triage.cases]
         typer.echo(text_table(rows, _columns(rows)))
-        if any(value == UNOBSERVED for row in rows for value in row.values()):
-            typer.echo(f"– not there · {UNOBSERVED} not observed")
+        if legend := _legend(rows):
+            typer.echo(legend)
     for line in _left_out(triage):
         typer.echo(f"\n{line}")
 
@@ -45,12 +52,18 @@ def print_case(triage: Triage, case: TriagedCase) -> None:
     typer.echo(f"{plain(case.case_id)}: {verdict.stage}, {verdict.reason} ({reason.meaning})")
     for name, value in _facts(triage, case):
         typer.echo(f"  {name:<10} {plain(value, width=_WIDEST_TEXT)}")
-    for leak in verdict.leaks:
-        typer.echo(f"\nmust not be there: {leak.reason}\n  {plain(leak.proof)}")
-    for finding in verdict.findings:
-        typer.echo(f"\nits answer: {finding.reason}, {_place(finding)}\n  {plain(finding.proof)}")
+    leaks = [f"must not be there: {one.reason}\n  {plain(one.proof)}" for one in verdict.leaks]
+    findings = [
+        f"its answer: {one.reason}, {_place(one)}\n  {plain(one.proof)}" for one in verdict.findings
+    ]
+    for said in (leaks, findings):
+        shown, more = first_of(said)
+        for words in (*shown, *filter(None, (more,))):
+            typer.echo(f"\n{words}")
     if verdict.groups:
         typer.echo(f"\n{_groups_table(triage, case)}")
+    if found := _found_table(triage, case):
+        typer.echo(f"\n{found}")
     for group in verdict.groups:
         typer.echo(f"\n{_group_text(group)}")
     typer.echo("\nlook at")
@@ -86,7 +99,7 @@ def quoted(text: str) -> str:
 def _failed_row(triage: Triage, case: TriagedCase) -> dict[str, Any]:
     verdict = case.verdict
     decisive = [g for g in verdict.groups if (g.stage, g.reason) == (verdict.stage, verdict.reason)]
-    ranks = _ranks(triage, decisive[0].ranks) if decisive else {}
+    ranks = _ranks(triage, decisive[0].ranks) if decisive else _found_ranks(triage, case)
     repeats = {} if case.n_repeats == 1 else {"repeats": _repeats(case)}
     return {
         "case": plain(case.case_id, width=60),
@@ -109,12 +122,51 @@ def _ranks(triage: Triage, ranks: Mapping[str, int | None]) -> dict[str, int | s
     return {stage: ranks.get(stage, UNOBSERVED) for stage in _stages(triage)}
 
 
+def _found(triage: Triage, case: TriagedCase) -> tuple[FoundGroup, ...]:
+    """The required groups that were before the answer, in the repeat that stands for a case."""
+    from ragwb.triage.found import found_groups
+
+    return found_groups(triage.traces, (case.case_id, case.verdict.repeat), k=triage.k)
+
+
+def _found_ranks(triage: Triage, case: TriagedCase) -> dict[str, int | str | None]:
+    """The ranks of a case that lost nothing: of its groups the one that stands lowest."""
+    found = _found(triage, case)
+    if not found:
+        return dict.fromkeys(_stages(triage), NOT_REQUIRED)
+    return _ranks(triage, max(found, key=lambda group: group.ranks["results"] or 0).ranks)
+
+
+def _found_table(triage: Triage, case: TriagedCase) -> str:
+    """Where the groups stood that were not lost; empty when there are none."""
+    from ragwb.view.panel import text_table
+
+    lost = {group.index for group in case.verdict.groups}
+    rows = [
+        {"group": group.index, "chunk": group.chunk_id, **_ranks(triage, group.ranks)}
+        for group in _found(triage, case)
+        if group.index not in lost
+    ]
+    return f"found, ranks, K = {triage.k}\n" + text_table(rows, list(rows[0])) if rows else ""
+
+
+def _legend(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What the marks among the ranks mean, as far as any stands there."""
+    marks = {
+        None: "– not there",
+        UNOBSERVED: f"{UNOBSERVED} not observed",
+        NOT_REQUIRED: f"{NOT_REQUIRED} no evidence is required",
+    }
+    shown = {value for row in rows for name, value in row.items() if name not in _WORDS}
+    return " · ".join(words for mark, words in marks.items() if mark in shown)
+
+
 def _stages(triage: Triage) -> list[str]:
     """All stages of the run in pipeline order, as far as a failed case shows them."""
     from ragwb.runs.results import LATER_STAGES
 
-    groups = (group for case in triage.cases for group in case.verdict.groups)
-    shown = {stage for group in groups for stage in group.ranks}
+    pairs = ((case.case_id, case.verdict.repeat) for case in triage.cases)
+    shown = {stage for pair in pairs for stage in triage.traces[pair].stages}
     return [name for name in (*triage.traces.channels, *LATER_STAGES) if name in shown]
 
 

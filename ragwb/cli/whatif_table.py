@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 NOT_MEASURED = "not measured"
 # What they cannot tell is no "no": a case may be unknown under every change.
 _AS_FAR = "of those that the saved candidates can tell"
+_OF_ANSWERS = (
+    "only evidence that is brought back is counted: whether the answer is right then is not told"
+)
 # Of those that it fixes, and of those that it breaks; JSON names all.
 _MOST_FIXED = 3
 _MOST_BROKEN = 8
@@ -36,7 +39,7 @@ def print_remedies(triage: Triage, output: Format) -> None:
     if output == Format.csv:
         print_rows([_csv_row(remedy) for remedy in found], output)
         return
-    typer.echo("\nwhat if: predicted from the saved candidates alone, nothing was asked again")
+    _print_head(triage)
     remedies = [remedy for remedy in found if remedy.change.is_remedy]
     _print_table(remedies, empty=f"no single change {_AS_FAR} fixes a failed case")
     if note := triage.basis.counting.note:
@@ -56,13 +59,21 @@ def print_case_remedies(triage: Triage, case_id: str, output: Format) -> None:
     if output != Format.table:
         print_rows(rows, output)
         return
-    typer.echo("\nwhat if: predicted from the saved candidates alone, nothing was asked again")
+    _print_head(triage)
     if not rows:
         typer.echo(f"no single change {_AS_FAR} brings this case back")
         return
     print_rows([{name: row[name] for name in _CASE_COLUMNS} for row in rows], output)
     if not all(remedy.change.is_remedy for remedy in found):
         typer.echo("a waived filter shows an effect and is no remedy")
+
+
+def _print_head(triage: Triage) -> None:
+    """Where the forecasts come from, and of a run of answers what they leave open."""
+    typer.echo("\nwhat if: predicted from the saved candidates alone, nothing was asked again")
+    traces = triage.traces
+    if any("answer" in traces.result(pair)["observed"] for pair in traces):
+        typer.echo(_OF_ANSWERS)
 
 
 def _print_table(remedies: Sequence[RunRemedy], *, empty: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from ragwb.errors import UsageError
+from ragwb.html import plain
 
 Verdict = Literal["pass", "fail", "undecided"]
 EXIT_CODES: Mapping[Verdict, int] = {"pass": 0, "fail": 1, "undecided": 3}
@@ -100,6 +101,8 @@ def _check(
     pattern, direction = known[name]
     metric = pattern.replace("@K", f"@{top_k}")
     upper = math.inf if metric.endswith("_ms") else 1.0
+    if isinstance(limit, bool) or not isinstance(limit, int | float):
+        raise UsageError(f"{name} {plain(limit, width=40)!r}: must be a number")
     if not 0 <= limit <= upper or math.isinf(limit):
         scope = "at least 0" if upper == math.inf else "between 0 and 1"
         raise UsageError(f"--{name.replace('_', '-')} {limit:g}: must be {scope}")

@@ -25,6 +25,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from ragwb.golden.expansion import check_expansion
 from ragwb.knowledge.chunk_id import normalise
 from ragwb.records import Mode, RefusalReason
 
@@ -219,7 +220,8 @@ class Claim(Model):
     Attributes:
         text: the statement, for people and as its first accepted wording.
         variants: other accepted wordings.
-        pattern: a regular expression that an accepted wording matches, at most 2,000 characters.
+        pattern: a regular expression that an accepted wording matches, at most 2,000 characters and
+            of bounded counted repeats (see `golden.expansion`).
     """
 
     text: Text
@@ -237,6 +239,7 @@ class Claim(Model):
                 re.compile(pattern)
         except (Warning, re.error, RecursionError, OverflowError) as error:
             raise ValueError(f"pattern is not a regular expression: {error}") from error
+        check_expansion(pattern)
         return self
 
 

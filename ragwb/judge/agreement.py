@@ -30,6 +30,8 @@ FIGURES = (
     "spearman",
     "mae",
 )
+# Of more values there is no table to agree in, and one a resample would be beyond any memory.
+MOST_VALUES = 100
 # A percentile of what is left would be no interval of the figure when more resamples have none.
 MOST_UNDEFINED = 0.05
 _CELLS = 2_000_000
@@ -51,6 +53,12 @@ class Paired:
     item: Integers
     n_items: int
     scale: Scale | None
+
+    @property
+    def categories(self) -> Scale | None:
+        """The scale as far as ratings are counted by value; None without one, or with too many."""
+        is_countable = self.scale is not None and len(self.scale.values) <= MOST_VALUES
+        return self.scale if is_countable else None
 
     def numbers(self) -> tuple[Floats, Floats] | None:
         """Both as numbers, the place on an ordered scale of words; None where there are none."""
@@ -87,7 +95,7 @@ def agreement(
 
     Returns:
         By name; a figure that is undefined has value None and the reason (all ratings equal, no
-        order, not on a scale, no rows).
+        order, not on a scale or on one of more than 100 values, no rows).
 
     Source: J. Cohen, Educ. Psychol. Meas. 20 (1960) 37-46 and Psychol. Bull. 70 (1968) 213-220.
     """
@@ -98,11 +106,11 @@ def agreement(
 
 
 def confusion(pairs: Paired) -> Integers | None:
-    """Counts of rows, left by right, in the scale's order; None without a scale."""
-    if pairs.scale is None:
+    """Counts of rows, left by right, in the scale's order; None without a scale to count by."""
+    if (scale := pairs.categories) is None:
         return None
-    size = len(pairs.scale.values)
-    cell = _cells(pairs, pairs.scale)
+    size = len(scale.values)
+    cell = _cells(pairs, scale)
     counts: Integers = np.bincount(cell, minlength=size * size).reshape(size, size)
     return counts
 
@@ -167,8 +175,10 @@ def _figure(
 
 
 def _statistics(pairs: Paired) -> dict[str, tuple[Statistic | None, str | None]]:
-    scale, numbers = pairs.scale, pairs.numbers() if len(pairs.left) else None
+    scale, numbers = pairs.categories, pairs.numbers() if len(pairs.left) else None
     off, no_order = "a rater gives values that are not on the scale", "the values have no order"
+    if pairs.scale is not None:
+        off = f"more than {MOST_VALUES} different values: nothing to count by"
     found: dict[str, tuple[Statistic | None, str | None]] = dict.fromkeys(FIGURES, (None, off))
     if scale is not None:
         tables = _tables(pairs, scale)
@@ -201,9 +211,17 @@ def _cells(pairs: Paired, scale: Scale) -> Integers:
 def _tables(pairs: Paired, scale: Scale) -> Statistic:
     """Weights to confusion matrices, shape (resamples, values, values)."""
     size = len(scale.values)
-    held = np.zeros((pairs.n_items, size * size))
-    np.add.at(held, (pairs.item, _cells(pairs, scale)), 1)
-    return lambda weights: (weights @ held).reshape(-1, size, size)
+    # Only cells that hold anything: of a long scale they are few.
+    cells, place = np.unique(_cells(pairs, scale), return_inverse=True)
+    held = np.zeros((pairs.n_items, len(cells)))
+    np.add.at(held, (pairs.item, place), 1)
+
+    def count(weights: Floats) -> Floats:
+        tables = np.zeros((len(weights), size * size))
+        tables[:, cells] = weights @ held
+        return tables.reshape(-1, size, size)
+
+    return count
 
 
 def _raw(tables: Floats) -> Floats:
@@ -231,13 +249,7 @@ def _mean(item: Integers, value: Floats) -> Statistic:
 def _pearson(item: Integers, left: Floats, right: Floats) -> Statistic:
     # Without its mean, a column of large numbers keeps its digits when it is squared.
     x, y = left - left.mean(), right - right.mean()
-    sums = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
-
-    def correlate(weights: Floats) -> Floats:
-        n, sx, sy, sxx, syy, sxy = (weights[:, item] @ sums).T
-        return _correlation(n, sx, sy, sxx, syy, sxy)
-
-    return correlate
+    return lambda weights: _correlation(weights[:, item], x, y)
 
 
 def _spearman(item: Integers, left: Floats, right: Floats) -> Statistic:
@@ -246,11 +258,7 @@ def _spearman(item: Integers, left: Floats, right: Floats) -> Statistic:
     def correlate(weights: Floats) -> Floats:
         rows = weights[:, item]
         x, y = (rank(rows) for rank in ranks)
-        n = rows.sum(axis=1)
-        x, y = (side - (_over((rows * side).sum(axis=1), n))[:, None] for side in (x, y))
-        sums = (rows * x * x, rows * y * y, rows * x * y)
-        sxx, syy, sxy = (part.sum(axis=1) for part in sums)
-        return _correlation(n, np.zeros_like(n), np.zeros_like(n), sxx, syy, sxy)
+        return _correlation(rows, x, y)
 
     return correlate
 
@@ -270,14 +278,26 @@ def _mid_ranks(values: Floats) -> Statistic:
     return rank
 
 
-def _correlation(
-    n: Floats, sx: Floats, sy: Floats, sxx: Floats, syy: Floats, sxy: Floats
-) -> Floats:
-    spread_x, spread_y = n * sxx - sx * sx, n * syy - sy * sy
-    product = spread_x * spread_y
-    # A spread that is nothing but rounding is none: the rater gave one value.
-    product[product <= 1e-18 * np.maximum(n * n * sxx * n * syy, 1e-300)] = 0
-    return _over(n * sxy - sx * sy, np.sqrt(product))
+def _correlation(rows: Floats, x: Floats, y: Floats) -> Floats:
+    """Of two columns, the same for every resample or one each; NaN where a rater gives one value.
+
+    Args:
+        rows: weights, shape (resamples, rows).
+        x: shape (rows,) or (resamples, rows).
+        y: of the same.
+    """
+    x, y = _centred(rows, x), _centred(rows, y)
+    sxx, syy, sxy = ((rows * part).sum(axis=1) for part in (x * x, y * y, x * y))
+    return _over(sxy, np.sqrt(sxx * syy))
+
+
+def _centred(rows: Floats, side: Floats) -> Floats:
+    """A column without its mean in each resample; 0 where that leaves nothing but rounding."""
+    mean = _over((rows * side).sum(axis=1), rows.sum(axis=1))
+    apart = side - mean[:, None]
+    spread, size = ((rows * part * part).sum(axis=1) for part in (apart, side))
+    apart[spread <= 1e-24 * size] = 0
+    return apart
 
 
 def _over(numerator: Floats, denominator: Floats) -> Floats:

@@ -19,24 +19,31 @@ _TABLE = "CREATE TABLE IF NOT EXISTS verdicts (key TEXT PRIMARY KEY, reply TEXT 
 class VerdictCache:
     """The replies of judges that were verdicts, by key; safe to use from several threads.
 
+    A row that cannot be read is no verdict: it is taken out, counted, and the judge asked again.
+
     Args:
         folder: where the cache file is; made when absent.
 
+    Attributes:
+        path: of the cache file.
+        n_broken: rows taken out.
+
     Raises:
-        UsageError: the file is no database, or is locked for a minute.
+        UsageError: the file is no database or cannot be made, or is locked for a minute.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / CACHE_FILE
+        self.path = folder / CACHE_FILE
+        self.n_broken = 0
         self._lock = threading.Lock()
-        folder.mkdir(parents=True, exist_ok=True)
         try:
-            self._store = sqlite3.connect(self._path, timeout=_BUSY_S, check_same_thread=False)
+            folder.mkdir(parents=True, exist_ok=True)
+            self._store = sqlite3.connect(self.path, timeout=_BUSY_S, check_same_thread=False)
             # Two commands may share the cache: with a write-ahead log neither blocks the other.
             self._store.execute("PRAGMA journal_mode=WAL")
             with self._store:
                 self._store.execute(_TABLE)
-        except sqlite3.DatabaseError as error:
+        except (OSError, sqlite3.DatabaseError) as error:
             raise self._unusable(error) from error
 
     def __enter__(self) -> VerdictCache:
@@ -50,19 +57,39 @@ class VerdictCache:
         self._store.close()
 
     def get(self, key: str) -> str | None:
-        """The reply kept under a key, or None.
+        """The reply kept under a key, or None where there is none that can be read.
 
         Raises:
             UsageError: the file cannot be read.
         """
         try:
             with self._lock:
+                # As bytes: what is no UTF-8 would be an error of the whole query.
                 row = self._store.execute(
-                    "SELECT reply FROM verdicts WHERE key = ?", (key,)
+                    "SELECT CAST(reply AS BLOB) FROM verdicts WHERE key = ?", (key,)
                 ).fetchone()
         except sqlite3.DatabaseError as error:
             raise self._unusable(error) from error
-        return None if row is None else str(row[0])
+        if row is None:
+            return None
+        try:
+            return bytes(row[0]).decode()
+        except (TypeError, UnicodeDecodeError):
+            self.discard(key)
+            return None
+
+    def discard(self, key: str) -> None:
+        """Take out a row that is no verdict, and count it.
+
+        Raises:
+            UsageError: the file cannot be written.
+        """
+        try:
+            with self._lock, self._store:
+                self.n_broken += 1
+                self._store.execute("DELETE FROM verdicts WHERE key = ?", (key,))
+        except sqlite3.DatabaseError as error:
+            raise self._unusable(error) from error
 
     def put(self, key: str, reply: str) -> None:
         """Keep a reply.
@@ -77,7 +104,7 @@ class VerdictCache:
             raise self._unusable(error) from error
 
     def _unusable(self, error: Exception) -> UsageError:
-        return UsageError(f"{self._path}: cannot be used ({error}); delete it, it is only a cache")
+        return UsageError(f"{self.path}: cannot be used ({error}); delete it, it is only a cache")
 
 
 def verdict_key(asked: Any) -> str:

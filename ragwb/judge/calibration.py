@@ -15,6 +15,7 @@ from ragwb.judge.agreement import Figure, Paired, agreement, confusion
 from ragwb.judge.bias import length_bias, position_bias
 from ragwb.judge.labels import Labels, check_known
 from ragwb.judge.scale import SIDES, Scale, Value, scale_of
+from ragwb.judge.tags import find_tag
 from ragwb.judge.verdicts import Verdicts
 from ragwb.measure.statistics import RESAMPLES, SEED
 
@@ -45,7 +46,7 @@ class Calibration:
         human_human: the same between annotators, every pair of them once: the ceiling. Empty with
             one annotator.
         base_rates: (value, share of labels, share of verdicts on labelled items), or empty.
-        matrix: counts, human by judge, in the scale's order; None without a scale.
+        matrix: counts, human by judge, in the scale's order; None without a scale to count by.
         length, position: what the judge makes of length and of order (`bias`).
         slices: by value of a tag, when one was asked for.
         by: that tag.
@@ -54,6 +55,7 @@ class Calibration:
         n_unscored: labelled items that the judge gave no score, by reason.
         n_unlabelled: judged items that nobody labelled.
         n_incomplete: items that not all annotators labelled.
+        n_off_scale: verdicts whose score is not on the scale that was given; 0 when none was.
         annotators: who labelled, sorted.
     """
 
@@ -78,6 +80,7 @@ class Calibration:
     n_unscored: Mapping[str, int]
     n_unlabelled: int
     n_incomplete: int
+    n_off_scale: int
     annotators: tuple[str, ...]
 
     @property
@@ -130,7 +133,7 @@ def calibrate(
         criterion: one of both.
         scale: the values in order; default what the labels show.
         cut: compare only whether a value is at least this, as a decision would.
-        by: a tag of the labels or verdicts to slice by.
+        by: a tag of the labels or verdicts to slice by, as `name` or `tags.name`.
         resamples: of the bootstrap.
         seed: of the bootstrap.
 
@@ -139,6 +142,7 @@ def calibrate(
         DataError: labels of items that the verdicts do not know.
     """
     human, judge = _sides(labels, verdicts, criterion, cut, scale)
+    by = None if by is None else find_tag(by, _tag_names(labels, verdicts))
     given = SIDES if cut is not None else scale or scale_of(_all(human))
     judge, shared = _on_scale(judge, given)
     compared = {item_id: human[item_id] for item_id in human if item_id in judge}
@@ -166,6 +170,7 @@ def calibrate(
         n_unscored=_unscored(human, compared, verdicts),
         n_unlabelled=len(set(verdicts.item_ids) - set(human)),
         n_incomplete=sum(len(values) < len(labels.annotators) for values in human.values()),
+        n_off_scale=0 if scale is None else len(verdicts.off_scale(criterion, scale)),
         annotators=labels.annotators,
     )
 
@@ -242,10 +247,10 @@ def _ceiling(human: ByAnnotator, scale: Scale, resamples: int, seed: int) -> dic
 
 
 def _base_rates(pairs: Paired) -> tuple[tuple[Value, float, float], ...]:
-    if pairs.scale is None or not len(pairs.left):
+    if (scale := pairs.categories) is None or not len(pairs.left):
         return ()
     n, sides = len(pairs.left), (Counter(pairs.left), Counter(pairs.right))
-    return tuple((value, sides[0][value] / n, sides[1][value] / n) for value in pairs.scale.values)
+    return tuple((value, sides[0][value] / n, sides[1][value] / n) for value in scale.values)
 
 
 def _slices(
@@ -261,9 +266,6 @@ def _slices(
     if by is None:
         return ()
     tags = item_tags(labels, verdicts)
-    known = sorted({name for of_item in tags.values() for name in of_item})
-    if by not in known:
-        raise UsageError(f"no tag {by!r}; there is {', '.join(known) or 'none'}")
     groups: dict[str | None, dict[str, Mapping[str, Value]]] = {}
     for item_id in human:
         groups.setdefault(tags.get(item_id, {}).get(by), {})[item_id] = human[item_id]
@@ -276,6 +278,10 @@ def _slices(
         )
         for name, items in ordered
     )
+
+
+def _tag_names(labels: Labels, verdicts: Verdicts) -> set[str]:
+    return {name for of_item in item_tags(labels, verdicts).values() for name in of_item}
 
 
 def item_tags(labels: Labels, verdicts: Verdicts) -> dict[str, dict[str, str]]:

@@ -7,7 +7,7 @@ reason. Only a refused key ends the whole: it would be refused for every item.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from ragwb.judge.prompt import PROMPT_VERSION, build_messages
 from ragwb.judge.reply import Scored, read_reply
 from ragwb.judge.rubric import MATERIAL, Rubric
 from ragwb.judge.scale import Value
+from ragwb.judge.strict_json import HALF_CHARACTER, has_half_character
 from ragwb.judge.verdicts import Order, Verdict, Verdicts
 
 # Some 30,000 tokens of Chinese; what is longer is left unscored rather than cut, for a judge that
@@ -31,6 +32,7 @@ PATIENCE = 5
 DOWN = "the judge gave no answer to the items before, and was not asked"
 
 OnProgress = Callable[[int, int], None]
+OnStop = Callable[[Verdicts], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,10 @@ def judge_items(
     *,
     repeats: int = 1,
     cache: VerdictCache | None = None,
+    ask_again: bool = False,
     concurrency: int = 4,
     on_progress: OnProgress = lambda _done, _total: None,
+    on_stop: OnStop = lambda _so_far: None,
 ) -> Verdicts:
     """A judge's verdicts: one an item, order and repeat.
 
@@ -58,31 +62,40 @@ def judge_items(
         client: the connection to the model; its temperature must be low.
         repeats: fixed before the start, 1 to 20.
         cache: of earlier verdicts; only what was a verdict is kept.
+        ask_again: ask what the cache knows too; it keeps the new verdict.
         concurrency: calls at a time, at least 1.
         on_progress: told the verdicts done and their total.
+        on_stop: told the verdicts there are when an error or the user ends it early.
 
     Raises:
         UsageError: repeats, concurrency or temperature are out of range.
         AccessError: the endpoint refuses the key.
     """
     _check(client, repeats, concurrency)
-    asking = _Asking(rubric, client, cache)
+    asking = _Asking(rubric, client, cache, ask_again=ask_again)
     tasks = list(_tasks(items, rubric, repeats))
-    verdicts = []
     with ThreadPoolExecutor(max_workers=concurrency, thread_name_prefix="ragwb-judge") as pool:
+        asked = [pool.submit(asking.ask, task) for task in tasks]
         try:
-            for done, verdict in enumerate(pool.map(asking.ask, tasks), 1):
-                verdicts.append(verdict)
+            for done, call in enumerate(asked, 1):
+                call.result()
                 on_progress(done, len(tasks))
         except BaseException:
             pool.shutdown(cancel_futures=True)
+            on_stop(Verdicts(tuple(call.result() for call in asked if _is_answered(call))))
             raise
-    return Verdicts(tuple(verdicts))
+    return Verdicts(tuple(call.result() for call in asked))
+
+
+def _is_answered(call: Future[Verdict]) -> bool:
+    return call.done() and not call.cancelled() and call.exception() is None
 
 
 def _check(client: ChatClient, repeats: int, concurrency: int) -> None:
     if not 1 <= repeats <= MOST_REPEATS:
         raise UsageError(f"repeats {repeats}: must be a whole number from 1 to {MOST_REPEATS}")
+    if has_half_character(client.model.model):
+        raise UsageError("the judge's model: its name is no text in UTF-8")
     if concurrency < 1:
         raise UsageError(f"concurrency {concurrency}: must be 1 or more")
     if client.model.temperature > HIGHEST_TEMPERATURE:
@@ -103,8 +116,11 @@ def _tasks(items: Sequence[Item], rubric: Rubric, repeats: int) -> Iterator[_Tas
 class _Asking:
     """One judge at work: its rubric, its connection, and how often it was silent in a row."""
 
-    def __init__(self, rubric: Rubric, client: ChatClient, cache: VerdictCache | None) -> None:
+    def __init__(
+        self, rubric: Rubric, client: ChatClient, cache: VerdictCache | None, *, ask_again: bool
+    ) -> None:
         self._rubric = rubric
+        self._ask_again = ask_again
         self._client = client
         self._cache = cache
         self._silent = 0
@@ -117,10 +133,8 @@ class _Asking:
         if (why := _not_judged(material, self._rubric)) is not None:
             return self._verdict(task, unscored=why)
         key = self._key(task, material)
-        kept = self._cache.get(key) if self._cache else None
-        if kept is not None:
-            scored = read_reply(kept, self._rubric)
-            return self._verdict(task, scored, tokens=(0, 0), from_cache=True)
+        if (kept := self._kept(key)) is not None:
+            return self._verdict(task, kept, tokens=(0, 0), from_cache=True)
         if self._silent >= PATIENCE:
             return self._verdict(task, unscored=DOWN)
         try:
@@ -131,6 +145,17 @@ class _Asking:
             silent = isinstance(error, UnreachableError)
             self._silent = self._silent + 1 if silent else 0
             return self._verdict(task, unscored=str(error))
+
+    def _kept(self, key: str) -> Scored | None:
+        """The verdict in the cache; None where it is not asked, has none, or has no whole one."""
+        kept = self._cache.get(key) if self._cache and not self._ask_again else None
+        if kept is None or self._cache is None:
+            return None
+        try:
+            return read_reply(kept, self._rubric)
+        except ValueError:
+            self._cache.discard(key)
+            return None
 
     def _call(self, task: _Task, key: str, material: Mapping[str, str]) -> Verdict:
         messages = build_messages(self._rubric, material)
@@ -203,6 +228,8 @@ def _not_judged(material: Mapping[str, str], rubric: Rubric) -> str | None:
     for name in needed:
         if not material.get(name, "").strip():
             return f"the {name} is empty: there is nothing to judge"
+    if any(has_half_character(material.get(name, "")) for name in MATERIAL[rubric.kind]):
+        return f"its text holds {HALF_CHARACTER}"
     shown = sum(len(material.get(name, "")) for name in MATERIAL[rubric.kind])
     if shown > MOST_CHARACTERS:
         return f"{shown:,} characters, and a judge is shown {MOST_CHARACTERS:,} at most"

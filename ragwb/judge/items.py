@@ -11,6 +11,7 @@ from ragwb.errors import DataError, Fault
 from ragwb.html import plain
 from ragwb.judge.rows import raise_faults, read_rows
 from ragwb.judge.rubric import MATERIAL, Kind
+from ragwb.judge.tags import TAG, read_tags
 
 _OTHERS = frozenset({"item_id", "tags"})
 
@@ -39,24 +40,28 @@ class Item:
 def load_items(path: str | Path, kind: Kind) -> list[Item]:
     """The items of a JSON Lines or CSV file: item_id, the parts of the material, tags.
 
-    `context` may be a list of texts, which are joined by blank lines.
+    `context` may be a list of texts, which are joined by blank lines; a tag is an entry of `tags`
+    or a column `tags.<name>`.
 
     Raises:
-        DataError: with every fault: no item_id, one twice, an unknown field, a part that is no
-            text, nothing to judge.
+        DataError: with every fault: no item_id, one twice, an unknown field, a part or a tag that
+            is no text, nothing to judge.
     """
     path, faults, items, seen = Path(path), list[Fault](), list[Item](), dict[str, str]()
     for where, row in read_rows(path):
-        item_id = str(row.get("item_id") or "").strip()
-        material = {name: _text(value) for name, value in row.items() if name not in _OTHERS}
+        item_id = _id(row.get("item_id"))
+        material = {name: _text(value) for name, value in row.items() if _is_part(name)}
         found = list(_faults(item_id, material, kind, seen))
-        faults += [Fault(where, name, message) for name, message in found]
+        try:
+            tags = read_tags(row)
+        except ValueError as error:
+            found.append(("tags", str(error)))
+        faults += [Fault(where, plain(name, width=60), message) for name, message in found]
         if found:
             continue
         seen[item_id] = where
-        tags = row.get("tags")
         known = {name: text for name, text in material.items() if text is not None}
-        items.append(Item(item_id, known, tags if isinstance(tags, Mapping) else {}))
+        items.append(Item(item_id, known, tags))
     raise_faults(faults)
     if not items:
         raise DataError(f"{path}: no item in it")
@@ -80,6 +85,14 @@ def _faults(
     needed = MATERIAL[kind][-2:] if kind == "pair" else MATERIAL[kind][-1:]
     found += [(name, "missing: it is what is judged") for name in needed if name not in material]
     return found
+
+
+def _id(said: Any) -> str:
+    return "" if said is None or isinstance(said, bool | list | dict) else str(said).strip()
+
+
+def _is_part(name: str) -> bool:
+    return name not in _OTHERS and not name.startswith(TAG)
 
 
 def _text(value: Any) -> str | None:

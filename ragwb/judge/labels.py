@@ -10,11 +10,12 @@ from typing import Any
 from ragwb.errors import DataError, Fault
 from ragwb.html import plain
 from ragwb.judge.rows import raise_faults, read_rows
-from ragwb.judge.scale import Scale, Value, read_value
+from ragwb.judge.rubric import MATERIAL
+from ragwb.judge.scale import Scale, Value, check_rating, read_value
+from ragwb.judge.tags import TAG, read_tags
 
 # What a sheet shows beside the labels, or what the annotator wrote beside them.
-SHOWN = frozenset({"question", "context", "answer", "answer_b", "reference", "comment"})
-TAG = "tags."
+SHOWN = frozenset({"answer_b", "comment"}).union(*MATERIAL.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ def load_labels(path: str | Path, *, scales: Mapping[str, Scale] | None = None) 
 
     Raises:
         DataError: with every fault: no item or annotator, the same annotator twice for one item, a
-            value that is not on the scale, a criterion that the rubric has not.
+            value that is no number or word, or not on the scale, a criterion that the rubric has
+            not, a tag that is no text.
     """
     path, faults = Path(path), list[Fault]()
     labels: dict[tuple[str, str, str], Label] = {}
@@ -82,24 +84,29 @@ def load_labels(path: str | Path, *, scales: Mapping[str, Scale] | None = None) 
     n_empty = 0
     for where, row in read_rows(path):
         item_id, annotator = (_name(row.get(key)) for key in ("item_id", "annotator"))
-        missing = [
-            key for key, name in (("item_id", item_id), ("annotator", annotator)) if not name
-        ]
-        if missing:
-            faults += [Fault(where, key, "empty: every label needs it") for key in missing]
+        said = list(_values(row))
+        named = {"item_id": item_id, "annotator": annotator}
+        if missing := [key for key, name in named.items() if not name]:
+            # A row that an annotator has not come to yet has no name and no label.
+            is_open = bool(item_id) and all(_is_empty(value) for _, value in said)
+            n_empty += len(said) if is_open else 0
+            faults += [
+                Fault(where, key, "empty: every label needs it") for key in missing if not is_open
+            ]
             continue
-        tags.setdefault(item_id, {}).update(_tags(row))
-        for criterion, said in _values(row):
-            value = _value(said)
-            if value is None:
-                n_empty += 1
-                continue
+        try:
+            tags.setdefault(item_id, {}).update(read_tags(row))
+        except ValueError as error:
+            faults.append(Fault(where, "tags", str(error)))
+        n_empty += sum(_is_empty(value) for _, value in said)
+        for criterion, value in said:
             key = (item_id, annotator, criterion)
-            if fault := _fault(key, value, lines, scales):
-                faults.append(Fault(where, criterion, fault))
-                continue
-            lines[key] = where
-            labels[key] = Label(item_id, annotator, criterion, value)
+            try:
+                if not _is_empty(value):
+                    labels[key] = Label(*key, _checked(key, value, lines, scales))
+                    lines[key] = where
+            except ValueError as error:
+                faults.append(Fault(where, plain(criterion, width=60), str(error)))
     raise_faults(faults)
     if not labels:
         raise DataError(f"{path}: no label in it: item_id, annotator and a column a criterion")
@@ -122,26 +129,28 @@ def check_known(labels: Labels, item_ids: Sequence[str] | frozenset[str], *, whe
         )
 
 
-def _fault(
+def _checked(
     key: tuple[str, str, str],
-    value: Value,
+    said: Any,
     lines: Mapping[tuple[str, str, str], str],
     scales: Mapping[str, Scale] | None,
-) -> str | None:
+) -> Value:
+    """The value of a label that may stand; a ValueError says why it may not."""
     item_id, annotator, criterion = key
+    value = _value(said)
     if key in lines:
-        return (
+        raise ValueError(
             f"{plain(annotator, width=40)} labels {plain(item_id, width=60)} twice, first at "
             f"{lines[key]}: keep one"
         )
     if scales is None:
-        return None
+        return value
     if criterion not in scales:
-        return f"no criterion of the rubric; it has {', '.join(scales)}"
+        raise ValueError(f"no criterion of the rubric; it has {', '.join(scales)}")
     if not scales[criterion].holds(value):
         allowed = ", ".join(map(str, scales[criterion].values))
-        return f"{plain(value, width=40)!r} is not on the scale {allowed}"
-    return None
+        raise ValueError(f"{plain(value, width=40)!r} is not on the scale {allowed}")
+    return value
 
 
 def _values(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -154,21 +163,25 @@ def _values(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _tags(row: Mapping[str, Any]) -> dict[str, str]:
-    nested = row.get("tags")
-    found = dict(nested) if isinstance(nested, Mapping) else {}
-    found |= {name.removeprefix(TAG): value for name, value in row.items() if name.startswith(TAG)}
-    return {str(name): str(value) for name, value in found.items() if value not in (None, "")}
-
-
 def _name(said: Any) -> str:
     return "" if said is None or isinstance(said, bool | list | dict) else str(said).strip()
 
 
-def _value(said: Any) -> Value | None:
-    """A number where it reads as one, a word else; None for an empty cell."""
-    if said is None or isinstance(said, bool | list | dict):
-        return None if said is None else str(said).casefold()
-    if isinstance(said, int):
-        return said
-    return read_value(str(said))
+def _is_empty(said: Any) -> bool:
+    return said is None or (isinstance(said, str) and not said.strip())
+
+
+def _value(said: Any) -> Value:
+    """A number where it reads as one, a word else; a ValueError says why it is neither."""
+    if isinstance(said, bool):
+        return str(said).casefold()
+    try:
+        if isinstance(said, int):
+            check_rating(said)
+            return said
+        value = read_value(said if isinstance(said, str) else str(said))
+    except ValueError as error:
+        raise ValueError(f"{plain(said, width=40)!r} {error}") from error
+    if value is None or isinstance(said, list | dict):
+        raise ValueError(f"{plain(said, width=40)!r} is no label: write one number or one word")
+    return value

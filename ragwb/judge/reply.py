@@ -16,6 +16,7 @@ from ragwb.html import plain
 from ragwb.judge.rubric import RATIONALE, Rubric
 from ragwb.judge.scale import Value
 from ragwb.judge.schema import find_fault
+from ragwb.judge.strict_json import AFTER, read_strictly
 
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"\A\s*```[ \t]*\w*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```\s*\Z", re.DOTALL)
@@ -61,15 +62,11 @@ def one_object(text: str) -> dict[str, Any]:
 
 def _parsed(text: str) -> dict[str, Any]:
     try:
-        said, end = json.JSONDecoder(
-            object_pairs_hook=_no_repeats, parse_constant=_no_constant
-        ).raw_decode(text.strip())
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON, or cut off: {error.msg}") from error
-    except RecursionError as error:
-        raise ValueError("not JSON: nested too deeply") from error
-    if text.strip()[end:].strip():
-        raise ValueError("words after the verdict: it may not be the judge's own")
+        said = read_strictly(text)
+    except ValueError as error:
+        if str(error) == AFTER:
+            raise ValueError("words after the verdict: it may not be the judge's own") from error
+        raise
     if not isinstance(said, dict):
         raise ValueError("not an object")  # noqa: TRY004 - of a text, not of an argument
     return said
@@ -84,14 +81,3 @@ def _check_scales(said: Mapping[str, Any], rubric: Rubric) -> None:
             allowed = ", ".join(map(str, criterion.scale.values))
             shown = plain(json.dumps(value, ensure_ascii=False), width=40)
             raise ValueError(f"{criterion.name} is {shown}, not on the scale {allowed}")
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    if len(set(names)) < len(names):
-        raise ValueError("a name stands twice in the verdict")
-    return dict(pairs)
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")

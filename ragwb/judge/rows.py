@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ragwb.errors import DataError, Fault
 from ragwb.files import write_whole
+from ragwb.html import plain
+from ragwb.judge.strict_json import read_strictly
 
 Row = tuple[str, dict[str, Any]]
 MOST_FAULTS = 1000
@@ -18,13 +19,16 @@ MOST_FAULTS = 1000
 _LARGEST_CELL = 16_000_000
 # A spreadsheet runs a cell that begins so; the writer puts an apostrophe before it.
 _FORMULA = ("=", "+", "-", "@")
+# What spreadsheets of other languages put between cells.
+_OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "；": "semicolons"}
 
 
 def read_rows(path: Path) -> Iterator[Row]:
     """Each row of a file as (path:line, fields); `.csv` has a head line, all else is JSON Lines.
 
     Raises:
-        DataError: the file cannot be read, is not UTF-8, or a line is no object; names the line.
+        DataError: the file cannot be read, is not UTF-8, or a line is no object; a head line names
+            a column twice, or separates by something else than commas; names the line.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -63,15 +67,43 @@ def _inert(text: str) -> str:
 
 def _csv_rows(path: Path, text: str) -> Iterator[Row]:
     csv.field_size_limit(_LARGEST_CELL)
-    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    names: list[str] | None = None
     try:
-        for row in reader:
+        for cells in reader:
             where = f"{path}:{reader.line_num}"
-            if None in row or None in row.values():
-                raise DataError(f"{where}: not as many cells as the head line has")
-            yield where, {name.strip(): cell.strip() for name, cell in row.items()}
+            if names is None:
+                names = _columns(where, cells)
+            elif cells:
+                yield where, _by_name(where, names, cells)
     except csv.Error as error:
         raise DataError(f"{path}:{reader.line_num}: not CSV: {error}") from error
+
+
+def _columns(where: str, cells: list[str]) -> list[str]:
+    """The names of a head line, each once; a spreadsheet may leave some empty at its end."""
+    names = [cell.strip() for cell in cells]
+    for sign, name in _OTHER_SEPARATORS.items():
+        if len(names) == 1 and sign in names[0]:
+            raise DataError(
+                f"{where}: looks separated by {name}: save it with commas between the cells "
+                "(in a spreadsheet: CSV UTF-8, comma delimited)"
+            )
+    twice = next((name for name in names if name and names.count(name) > 1), None)
+    if twice is not None:
+        raise DataError(f"{where}: the column {plain(twice, width=60)} stands twice: keep one")
+    return names
+
+
+def _by_name(where: str, names: list[str], cells: list[str]) -> dict[str, str]:
+    if len(cells) != len(names):
+        raise DataError(
+            f"{where}: not as many cells as the head line has: {len(cells)}, not {len(names)}"
+        )
+    row = {name: cell.strip() for name, cell in zip(names, cells, strict=True) if name}
+    if any(cell.strip() for name, cell in zip(names, cells, strict=True) if not name):
+        raise DataError(f"{where}: a value in a column that the head line gives no name")
+    return row
 
 
 def _json_rows(path: Path, text: str) -> Iterator[Row]:
@@ -79,9 +111,9 @@ def _json_rows(path: Path, text: str) -> Iterator[Row]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{path}:{number}: not JSON") from error
+            row = read_strictly(line)
+        except ValueError as error:
+            raise DataError(f"{path}:{number}: {error}") from error
         if not isinstance(row, dict):
             raise DataError(f"{path}:{number}: not an object")
         yield f"{path}:{number}", row

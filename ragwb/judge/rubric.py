@@ -22,8 +22,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, Validat
 from ragwb.errors import DataError, Fault
 from ragwb.html import plain
 from ragwb.judge.rows import raise_faults
-from ragwb.judge.scale import Scale, Value
+from ragwb.judge.scale import LARGEST, Scale, Value
 from ragwb.judge.schema import check_schema, schema_of
+from ragwb.judge.strict_json import read_strictly
 from ragwb.settings import shared_file
 
 Kind = Literal["answer", "support", "pair"]
@@ -34,6 +35,10 @@ MATERIAL: Mapping[Kind, tuple[str, ...]] = {
     "pair": ("question", "reference", "context", "first", "second"),
 }
 RATIONALE = "rationale"
+# What else has a column in a sheet or a file of labels.
+_RESERVED = frozenset({RATIONALE, "item_id", "annotator", "comment", "labels", "tags"}).union(
+    *MATERIAL.values()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +59,17 @@ class Criterion:
     meanings: Mapping[str, str] = field(default_factory=dict)
 
     def accepts(self, value: Value) -> bool:
-        """Whether a value is good enough; everything is where the criterion decides nothing."""
+        """Whether a value is good enough; everything is where the criterion decides nothing.
+
+        Raises:
+            DataError: a word that is not on the scale.
+        """
         if self.accept_from is None:
             return True
         if isinstance(value, str) or isinstance(self.accept_from, str):
+            if not self.scale.holds(value):
+                shown = plain(value, width=40)
+                raise DataError(f"{shown!r} is not on the scale of {self.name}: judge again")
             return self.scale.place(value) >= self.scale.place(self.accept_from)
         return value >= self.accept_from
 
@@ -150,7 +162,12 @@ class _RubricFile(_Strict):
 
 def default_rubric(kind: Kind = "answer") -> Rubric:
     """The rubric of a kind that comes with ragwb."""
-    return load_rubric(shared_file("datasets", "judge", f"{kind}.toml"))
+    return load_rubric(default_rubric_file(kind))
+
+
+def default_rubric_file(kind: Kind) -> Path:
+    """The file of the rubric of a kind that comes with ragwb."""
+    return shared_file("datasets", "judge", f"{kind}.toml")
 
 
 def load_rubric(path: str | Path) -> Rubric:
@@ -188,7 +205,7 @@ def load_rubric(path: str | Path) -> Rubric:
 def _read(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8-sig")
-        return json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+        return read_strictly(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except OSError as error:
         raise DataError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -208,7 +225,7 @@ def _faults(said: _RubricFile) -> list[tuple[str, str]]:
     found += [
         (f"criteria.{name}", "named twice" if names.count(name) > 1 else "a reserved name")
         for name in dict.fromkeys(names)
-        if names.count(name) > 1 or name == RATIONALE
+        if names.count(name) > 1 or name in _RESERVED
     ]
     for criterion in said.criteria:
         found += _scale_faults(criterion, said.kind)
@@ -227,6 +244,8 @@ def _scale_faults(criterion: _CriterionFile, kind: Kind) -> list[tuple[str, str]
         found.append((where, "scale mixes numbers and words"))
     elif len(set(scale)) < len(scale):
         found.append((where, "scale names a value twice"))
+    elif any(isinstance(value, int) and abs(value) > LARGEST for value in scale):
+        found.append((where, "scale holds a number beyond 2^53"))
     elif isinstance(scale[0], int) and list(scale) != sorted(scale, key=int):
         found.append((where, "scale must go from the worst to the best number"))
     elif kind == "pair" and [v for v in scale if isinstance(v, str)]:

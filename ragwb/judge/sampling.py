@@ -12,10 +12,13 @@ from pathlib import Path
 
 from ragwb.errors import DataError, UsageError
 from ragwb.files import write_whole
+from ragwb.html import plain
 from ragwb.judge.items import Item
 from ragwb.judge.labels import Labels
 from ragwb.judge.rows import write_csv
 from ragwb.judge.rubric import MATERIAL, Rubric
+from ragwb.judge.strict_json import read_strictly
+from ragwb.judge.tags import find_tag
 from ragwb.measure.statistics import SEED
 
 KEY_ENDING = ".key.json"
@@ -44,7 +47,7 @@ def draw_sample(
     Args:
         items: to draw from.
         size: items to draw, at least as many as there are strata, at most all.
-        by: tags whose values make the strata; none: one stratum.
+        by: tags whose values make the strata, as `name` or `tags.name`; none: one stratum.
         seed: of the drawing and the order; the same gives the same sheet.
 
     Raises:
@@ -108,15 +111,11 @@ def restore_ids(labels: Labels, key_path: Path) -> Labels:
     Raises:
         DataError: the key cannot be read, or does not know a label's item.
     """
-    try:
-        key = json.loads(key_path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"{key_path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{key_path}: not the key of a sheet") from error
+    key = load_key(key_path)
     unknown = [one.item_id for one in labels.labels if one.item_id not in key]
     if unknown:
-        raise DataError(f"{key_path}: does not know {unknown[0][:60]!r}; is it of this sheet?")
+        shown = plain(unknown[0], width=60)
+        raise DataError(f"{key_path}: does not know {shown!r}; is it of this sheet?")
     return Labels(
         tuple(replace(one, item_id=key[one.item_id]) for one in labels.labels),
         {key[item_id]: tags for item_id, tags in labels.tags.items() if item_id in key},
@@ -124,11 +123,38 @@ def restore_ids(labels: Labels, key_path: Path) -> Labels:
     )
 
 
+def load_key(path: Path) -> dict[str, str]:
+    """The item behind each id of a sheet.
+
+    Raises:
+        DataError: the file cannot be read, or is no object that gives each id of a sheet an item of
+            its own.
+    """
+    try:
+        said = read_strictly(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise DataError(f"{path}: not the key of a sheet: {plain(error, width=120)}") from error
+    if not isinstance(said, dict):
+        raise DataError(f"{path}: not the key of a sheet: it must be an object of ids")
+    sheet_ids: dict[str, str] = {}
+    for sheet_id, item_id in said.items():
+        shown = plain(sheet_id, width=60)
+        if not isinstance(item_id, str) or not item_id.strip():
+            raise DataError(f"{path}: not the key of a sheet: {shown!r} must stand for one item")
+        if item_id in sheet_ids:
+            raise DataError(
+                f"{path}: not the key of a sheet: {plain(sheet_ids[item_id], width=60)!r} and "
+                f"{shown!r} both stand for item {plain(item_id, width=60)!r}"
+            )
+        sheet_ids[item_id] = sheet_id
+    return said
+
+
 def _strata(items: Sequence[Item], by: Sequence[str]) -> dict[str, list[Item]]:
-    for name in by:
-        if not any(name in item.tags for item in items):
-            known = sorted({tag for item in items for tag in item.tags})
-            raise UsageError(f"no tag {name!r}; there is {', '.join(known) or 'none'}")
+    known = {tag for item in items for tag in item.tags}
+    by = [find_tag(name, known) for name in by]
     strata: dict[str, list[Item]] = defaultdict(list)
     for item in items:
         strata[" · ".join(item.tags.get(name, "–") for name in by)].append(item)
@@ -147,4 +173,5 @@ def _allocate(sizes: Mapping[str, int], total: int) -> dict[str, int]:
 
 
 def _sheet_id(item_id: str, seed: int) -> str:
-    return hashlib.sha256(f"{seed}\0{item_id}".encode()).hexdigest()[:10]
+    # A letter first: a spreadsheet would write an id of digits, or such as 12e34567, its own way.
+    return "s" + hashlib.sha256(f"{seed}\0{item_id}".encode()).hexdigest()[:10]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 Value = int | float | str
+# From here on a float no longer tells a whole number from the next.
+LARGEST = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,26 @@ def scale_of(values: Iterable[Value]) -> Scale:
 
 
 def read_value(text: str) -> Value | None:
-    """A value as people write it: a number where it reads as one, a word else, None for nothing."""
+    """A value as people write it: a number where it reads as one, a word else, None for nothing.
+
+    Raises:
+        ValueError: it reads as NaN, an infinity or a number that is no rating.
+    """
     text = text.strip()
     try:
         number = float(text)
     except ValueError:
         return text or None
-    if not math.isfinite(number):
-        return text
+    check_rating(number)
     return int(number) if number == int(number) else number
+
+
+def check_rating(value: Value) -> None:
+    """Refuse a number that nothing can be computed with.
+
+    Raises:
+        ValueError: NaN, an infinity, or beyond 2^53; says so in a line.
+    """
+    if isinstance(value, str) or abs(value) <= LARGEST:
+        return
+    raise ValueError("is no rating: write a number between -2^53 and 2^53, or leave it empty")

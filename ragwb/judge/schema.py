@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragwb.html import plain
 from ragwb.judge.scale import Value
+from ragwb.judge.schema_limits import find_excess
 
 Scales = Mapping[str, Sequence[Value]]
 
@@ -36,15 +37,15 @@ def check_schema(schema: Mapping[str, Any], scales: Scales) -> list[str]:
     """What is wrong with a rubric's own schema; empty when it asks for every criterion."""
     from jsonschema import Draft202012Validator, SchemaError
 
+    # First, for the check itself follows references and compiles patterns.
+    if (excess := find_excess(schema)) is not None:
+        return [excess]
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         where = ".".join(map(str, error.absolute_path))
-        return [plain(f"no JSON schema: {where}: {error.message}", width=200)]
-    # A reference to elsewhere would be fetched.
-    foreign = [ref for ref in _references(schema) if not ref.startswith("#")]
-    if foreign:
-        return [f"refers to {plain(foreign[0], width=80)!r}: everything must stand in the file"]
+        said = f"{where}: {error.message}" if where else error.message
+        return [plain(f"no JSON schema: {said}", width=200)]
     properties = schema.get("properties")
     if schema.get("type") != "object" or not isinstance(properties, Mapping):
         return ["must describe an object with properties"]
@@ -76,18 +77,6 @@ def _allows(schema: Mapping[str, Any], name: str, value: Value) -> bool:
     from jsonschema import Draft202012Validator
 
     # With the whole schema's definitions, so that a local reference is found.
-    part = {**schema["properties"][name], "$defs": schema.get("$defs", {})}
+    held = {word: schema[word] for word in ("$defs", "definitions") if word in schema}
+    part = {"allOf": [schema["properties"][name]], **held}
     return bool(Draft202012Validator(part).is_valid(value))
-
-
-def _references(part: Any) -> Iterator[str]:
-    if isinstance(part, Mapping):
-        for name, value in part.items():
-            if name in {"$ref", "$dynamicRef", "$schema"} and isinstance(value, str):
-                if name != "$schema":
-                    yield value
-            else:
-                yield from _references(value)
-    elif isinstance(part, list):
-        for value in part:
-            yield from _references(value)

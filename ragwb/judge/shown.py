@@ -85,8 +85,14 @@ def counts_line(calibration: Calibration) -> str:
     parts += [f"{n} items unscored ({why})" for why, n in calibration.n_unscored.items()]
     if calibration.n_unlabelled:
         parts.append(f"{calibration.n_unlabelled} judged items without a label")
+    if calibration.n_off_scale:
+        parts.append(f"{calibration.n_off_scale} verdicts with a score that is not on the scale")
     if calibration.n_incomplete:
-        parts.append(f"{calibration.n_incomplete} items not labelled by every annotator")
+        ceiling = calibration.human_human.get("mae") or Figure(None, 0, 0)
+        parts.append(
+            f"{calibration.n_incomplete} items not labelled by every annotator: people are "
+            f"compared with each other on {ceiling.n_items} items"
+        )
     return "; ".join(parts)
 
 
@@ -120,6 +126,7 @@ def as_dict(calibration: Calibration) -> dict[str, Any]:
         "n_unscored": dict(calibration.n_unscored),
         "n_unlabelled": calibration.n_unlabelled,
         "n_incomplete": calibration.n_incomplete,
+        "n_off_scale": calibration.n_off_scale,
         "annotators": list(calibration.annotators),
         "judge_human": _figures(calibration.judge_human),
         "human_human": _figures(calibration.human_human),

@@ -52,6 +52,9 @@ class DecisionRecord:
         n_unscored: labelled items that it did not.
     """
 
+    # NaN would be below no limit.
+    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
+
     kappa: float | None
     low: float | None
     high: float | None
@@ -121,8 +124,8 @@ def record_calibration(
         now: the time to write down; default the present.
 
     Raises:
-        UsageError: the verdicts do not say their model, are of another rubric, or a deciding
-            criterion is missing or was compared otherwise.
+        UsageError: the verdicts do not say their model, are of another rubric, score what is not
+            on its scale, or a deciding criterion is missing or was compared otherwise.
         DataError: the file of records is broken or cannot be written.
     """
     model = _check(calibrations, rubric)
@@ -235,6 +238,12 @@ def _check(calibrations: Sequence[Calibration], rubric: Rubric) -> str:
             f"the verdicts were made with another rubric than {rubric.label} as it is now: "
             "judge again, or give the rubric that was used"
         )
+    for one in calibrations:
+        if one.n_off_scale:
+            raise UsageError(
+                f"{one.n_off_scale} verdicts score {one.criterion} by a value that is not on the "
+                f"scale of {rubric.label}: no verdicts of this rubric, nothing to put on record"
+            )
     return str(models.pop())
 
 

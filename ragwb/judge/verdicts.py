@@ -7,18 +7,25 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import (
+    ConfigDict,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    TypeAdapter,
+    ValidationError,
+)
 
 from ragwb.errors import DataError, Fault
 from ragwb.files import write_whole
 from ragwb.html import plain, terminal_json
 from ragwb.judge.rows import raise_faults, read_rows
-from ragwb.judge.scale import Scale, Value
+from ragwb.judge.scale import LARGEST, Scale, Value, check_rating
 
 Order = Literal["given", "swapped"]
 
@@ -42,10 +49,11 @@ class Verdict:
         from_cache: whether nobody was asked.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     item_id: str
-    scores: Mapping[str, int | float | str] | None = None
+    # Strict: true is 1 for Python, and no score.
+    scores: Mapping[str, StrictInt | StrictFloat | StrictStr] | None = None
     unscored: str | None = None
     order: Order = "given"
     repeat: int = 1
@@ -120,6 +128,16 @@ class Verdicts:
             )
         )
 
+    def off_scale(self, criterion: str, scale: Scale) -> list[tuple[str, Value]]:
+        """Item and score of each verdict that a scale does not hold, in the order of the file."""
+        return [
+            (verdict.item_id, verdict.scores[criterion])
+            for verdict in self.verdicts
+            if verdict.scores
+            and criterion in verdict.scores
+            and not scale.holds(verdict.scores[criterion])
+        ]
+
     def of(self, criterion: str, scale: Scale | None = None) -> dict[str, Value]:
         """One value an item: the mean of its numbers, the commonest of its words.
 
@@ -183,8 +201,9 @@ def load_verdicts(path: str | Path) -> Verdicts:
     """The verdicts of a file.
 
     Raises:
-        DataError: with every fault: a line that is no verdict, the same item, order and repeat
-            twice, or more than one model or rubric in one file.
+        DataError: with every fault: a line that is no verdict or says both a score and why there
+            is none, a number that is none, the same item, order and repeat twice, or more than one
+            model or rubric in one file.
     """
     path, faults, verdicts = Path(path), list[Fault](), list[Verdict]()
     seen: dict[tuple[str, str, int], str] = {}
@@ -196,6 +215,7 @@ def load_verdicts(path: str | Path) -> Verdicts:
             name = ".".join(str(part) for part in first["loc"])
             faults.append(Fault(where, name, plain(first["msg"], width=120)))
             continue
+        faults += [Fault(where, name, message) for name, message in _wrong(verdict)]
         key = (verdict.item_id, verdict.order, verdict.repeat)
         if key in seen:
             faults.append(Fault(where, "item_id", f"judged twice, first at {seen[key]}"))
@@ -206,6 +226,21 @@ def load_verdicts(path: str | Path) -> Verdicts:
         raise DataError(f"{path}: no verdict in it")
     _check_one_judge(path, verdicts)
     return Verdicts(tuple(verdicts))
+
+
+def _wrong(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    """What contradicts itself in a verdict, or cannot be computed with, by field."""
+    if verdict.scores and verdict.unscored:
+        yield "unscored", "the verdict has scores too: it is scored or not, keep one of both"
+    for name, score in (verdict.scores or {}).items():
+        try:
+            check_rating(score)
+        except ValueError as error:
+            shown = plain(score, width=40)
+            yield f"scores.{plain(name, width=60)}", f"{shown} {error}"
+    for name in ("repeat", "length_chars", "prompt_tokens", "completion_tokens"):
+        if abs(getattr(verdict, name) or 0) > LARGEST:
+            yield name, "a number beyond 2^53"
 
 
 def _check_one_judge(path: Path, verdicts: list[Verdict]) -> None:

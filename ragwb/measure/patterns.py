@@ -1,7 +1,8 @@
 """Regular expressions of golden sets and rule packs, which other people write, on a time limit.
 
 They are Python's, with look-behinds of any length; one that backtracks for ever ends in an error
-that names it, and does not hold up a run.
+that names it, and does not hold up a run; one that would fill the memory is refused before it is
+compiled.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import lru_cache
 import regex
 
 from ragwb.errors import MetricError
+from ragwb.golden.expansion import check_expansion, expanded_parts
 from ragwb.html import plain
 from ragwb.measure.wording import Span, fold_widths
 
@@ -20,20 +22,35 @@ TIME_LIMIT_S = 1.0
 """How long one pattern may look at one text; a sound one takes milliseconds."""
 
 
-@lru_cache(maxsize=4096)
+# Compiled patterns of up to so many parts are kept; larger ones take up to 3 ms and 3 MB each.
+_KEPT_PARTS = 500
+
+
 def compile_pattern(pattern: str) -> regex.Pattern[str]:
     """A pattern, compiled.
 
     Raises:
-        MetricError: it is not a regular expression.
+        MetricError: it is not a regular expression, or its counted repeats come to too many parts
+            (`golden.expansion`).
     """
+    return _kept(pattern) if expanded_parts(pattern) <= _KEPT_PARTS else _compiled(pattern)
+
+
+def _compiled(pattern: str) -> regex.Pattern[str]:
+    try:
+        check_expansion(pattern)
+    except ValueError as error:
+        raise MetricError(f"pattern {_shown(pattern)}: {error}") from error
     try:
         with warnings.catch_warnings(action="error"):
-            return regex.compile(pattern)
+            return regex.compile(pattern, cache_pattern=False)
     except (Warning, regex.error, RecursionError, OverflowError, ValueError) as error:
         raise MetricError(
             f"pattern {_shown(pattern)} is not a regular expression: {error}"
         ) from error
+
+
+_kept = lru_cache(maxsize=4096)(_compiled)
 
 
 def search(pattern: str, text: str, *, limit_s: float | None = None) -> Span | None:

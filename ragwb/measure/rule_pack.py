@@ -21,6 +21,7 @@ A pack carries tests of its own, so that whoever changes a phrase sees what it d
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -52,7 +53,8 @@ def _check_pattern(pattern: str) -> str:
     return pattern
 
 
-Patterns = tuple[Annotated[Text, Field(max_length=2_000)], ...]
+_Pattern = Annotated[Text, Field(max_length=2_000)]
+Patterns = tuple[_Pattern, ...]
 
 
 class When(_PackModel):
@@ -65,7 +67,7 @@ class When(_PackModel):
     """
 
     modes: tuple[Mode, ...] = ("answer", "refuse", "clarify")
-    question: str | None = None
+    question: _Pattern | None = None
     tags: dict[str, str] = Field(default_factory=dict)
 
     @field_validator("question")
@@ -190,17 +192,32 @@ def load_pack(path: str | Path | None = None) -> RulePack:
     """The rule pack of a TOML file, by default the one that comes with ragwb.
 
     Raises:
-        DataError: the file is absent, no TOML, or not a rule pack; carries every fault.
+        DataError: the file is absent, no TOML, or not a rule pack; carries every fault, each with
+            the name of its rule.
     """
     file = shared_file(*DEFAULT_PACK) if path is None else Path(path)
+    said = read_toml(file, DataError)
     try:
-        return RulePack.model_validate(read_toml(file, DataError))
+        return RulePack.model_validate(said)
     except ValidationError as error:
-        faults = [_fault(file, detail) for detail in error.errors(include_url=False)]
+        faults = [_fault(file, said, detail) for detail in error.errors(include_url=False)]
         raise DataError(str(faults[0]), faults) from error
 
 
-def _fault(path: Path, detail: Any) -> Fault:
+def _fault(path: Path, said: Mapping[str, Any], detail: Any) -> Fault:
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"])
-    message = detail["msg"].removeprefix("Value error, ")
-    return Fault(str(path), plain(field.lstrip("."), width=80), plain(message, width=300))
+    name = _rule_name(said, detail["loc"])
+    message = ("" if name is None else f"rule {plain(name, width=60)}: ") + plain(
+        detail["msg"].removeprefix("Value error, "), width=300
+    )
+    return Fault(str(path), plain(field.lstrip("."), width=80), message)
+
+
+def _rule_name(said: Mapping[str, Any], place: tuple[int | str, ...]) -> str | None:
+    """The name that a file gives the rule a fault stands in; None outside rules, or without one."""
+    match place:
+        case ("rules", int(index), *_):
+            rule = said["rules"][index]
+            name = rule.get("name") if isinstance(rule, dict) else None
+            return name if isinstance(name, str) else None
+    return None

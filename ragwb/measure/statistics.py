@@ -11,12 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ragwb.errors import MetricError
+from ragwb.measure.background import in_background
 
 RESAMPLES = 10_000
 SEED = 20_250_101
 CONFIDENCE = 0.95
 _Z = 1.959963984540054  # the normal distribution's 97.5 % point
 _CELLS = 4_000_000  # weights held at a time: resamples of a block times changed cases
+_MANY = 5_000  # from so many changed cases on, a resample is counted at a time, two blocks at once
 
 Floats = npt.NDArray[np.float64]
 
@@ -135,6 +137,42 @@ def bootstrap_ratio(
     return Interval(float(low), float(high), "bootstrap", resamples, seed)
 
 
+def bootstrap_ratio_change(
+    before: tuple[npt.ArrayLike, npt.ArrayLike],
+    after: tuple[npt.ArrayLike, npt.ArrayLike],
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Interval | None:
+    """95 % percentile interval of the change of a ratio of two sums over the same cases.
+
+    For figures whose denominator is what the system did, such as the precision of refusals. Cases
+    are resampled jointly; resamples in which a side has no denominator are left out.
+
+    Args:
+        before: numerators and denominators of the baseline, each of shape (cases,).
+        after: those of the candidate; row i is the same case.
+        resamples: number of resamples.
+        seed: of the generator.
+
+    Returns:
+        None when the denominators of a side are all 0.
+
+    Raises:
+        MetricError: a value is null.
+    """
+    table = np.column_stack([np.asarray(part, np.float64) for part in (*before, *after)])
+    if np.isnan(table).any():
+        raise MetricError("bootstrap: a value is null; leave such cases out and count them")
+    if not (table[:, 1].any() and table[:, 3].any()):
+        return None
+    means = _resampled_means(table, resamples, np.random.default_rng(seed))
+    means = means[(means[:, 1] > 0) & (means[:, 3] > 0)]
+    changes = means[:, 2] / means[:, 3] - means[:, 0] / means[:, 1]
+    low, high = np.percentile(changes, [50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)])
+    return Interval(float(low), float(high), "bootstrap", resamples, seed)
+
+
 def paired_bootstrap(
     baseline: npt.ArrayLike,
     candidate: npt.ArrayLike,
@@ -206,10 +244,35 @@ def _resampled_means(table: Floats, resamples: int, rng: np.random.Generator) ->
     n, m = len(table), len(changed)
     means = np.zeros((resamples, table.shape[1]))
     step = max(1, _CELLS // max(m, 1))
-    for start in range(0, resamples if m else 0, step):
+    starts = range(0, resamples if m else 0, step)
+    is_many = m >= _MANY
+    # Each block draws from a generator of its own where several are worked on at once, so that
+    # which one is done first changes nothing.
+    rngs = rng.spawn(len(starts)) if is_many else [rng] * len(starts)
+
+    def fill(block: tuple[int, np.random.Generator]) -> None:
+        start, own = block
         size = min(step, resamples - start)
-        drawn = rng.binomial(n, m / n, size=size)
-        cell = np.repeat(np.arange(size) * m, drawn) + rng.integers(0, m, size=int(drawn.sum()))
-        weights = np.bincount(cell, minlength=size * m).reshape(size, m)
+        drawn = own.binomial(n, m / n, size=size)
+        weights = _many_weights(drawn, m, own) if is_many else _few_weights(drawn, m, own)
         means[start : start + size] = weights @ changed / n
+
+    blocks = zip(starts, rngs, strict=True)
+    for _ in in_background(fill, blocks, workers=2) if is_many else map(fill, blocks):
+        pass
     return means
+
+
+def _few_weights(drawn: npt.NDArray[np.int64], m: int, rng: np.random.Generator) -> Floats:
+    """How often each of m rows is drawn in each resample: all resamples counted in one call."""
+    cell = np.repeat(np.arange(len(drawn)) * m, drawn) + rng.integers(0, m, size=int(drawn.sum()))
+    counts = np.bincount(cell, minlength=len(drawn) * m)
+    return counts.reshape(len(drawn), m).astype(np.float64)
+
+
+def _many_weights(drawn: npt.NDArray[np.int64], m: int, rng: np.random.Generator) -> Floats:
+    """The same from the same draws, a resample at a time: its counts then stay in the cache."""
+    weights = np.empty((len(drawn), m))
+    for row, size in zip(weights, drawn, strict=True):
+        row[:] = np.bincount(rng.integers(0, m, size=size), minlength=m)
+    return weights

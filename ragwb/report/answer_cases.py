@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ragwb.html import tag
+from ragwb.report.words import n_opened
 from ragwb.runs.traces import load_traces
 from ragwb.view.answer_card import answer_card
 from ragwb.view.answer_parts import short_why
@@ -58,11 +59,14 @@ def failed(evaluation: AnswerEvaluation, *, limit: int) -> Panel:
     Args:
         evaluation: an evaluated run.
         limit: cases that are opened one by one, from 0.
+
+    Raises:
+        UsageError: the limit is below 0.
     """
     ids = bad_cases(evaluation)
     if not ids:
         return Panel("No case failed.", tag("p", "No case failed.", class_="rw-none"))
-    return _cards(evaluation, ids, limit=limit, n_open=1)
+    return _cards(evaluation, ids, limit=n_opened(limit), n_open=1)
 
 
 def passed(evaluation: AnswerEvaluation, *, limit: int) -> Panel:
@@ -72,7 +76,7 @@ def passed(evaluation: AnswerEvaluation, *, limit: int) -> Panel:
     ids = [c for c in evaluation.answers.frame["case_id"] if c in answered and c not in bad]
     if not ids:
         return Panel("No other case.", tag("p", "No other case.", class_="rw-none"))
-    return _cards(evaluation, ids, limit=limit, n_open=0)
+    return _cards(evaluation, ids, limit=n_opened(limit), n_open=0)
 
 
 def _cards(evaluation: AnswerEvaluation, ids: Sequence[str], *, limit: int, n_open: int) -> Panel:

@@ -15,6 +15,7 @@ from ragwb.decide.thresholds import (
     check_thresholds,
     decide_verdict,
 )
+from ragwb.errors import UsageError
 from ragwb.measure.answer_scores import AnswerScores
 from ragwb.measure.rule_pack import RulePack, load_pack
 from ragwb.report.answer_judging import Judging, consult_judges
@@ -146,7 +147,7 @@ def evaluate_answers(
     Raises:
         MetricError: a K beyond the run's top K.
         UsageError: the run only retrieved; an unknown limit, or one outside its range; verdicts
-            that do not belong to it.
+            that do not belong to it; rubrics without verdicts.
         DataError: a file of rules, verdicts or rubrics is broken.
     """
     limits, top_k = limits or {}, run.manifest.top_k
@@ -177,6 +178,8 @@ def _scored(
 ) -> tuple[AnswerScores, Judging]:
     """The scores, with what judges say: they are told first which answers break a rule."""
     answers = score_answers(run, pack)
+    if rubrics and not verdicts:
+        raise UsageError("rubrics are what verdicts follow: give the verdicts too")
     if not verdicts:
         return answers, Judging()
     broken = {pair: bool(outcome.failures) for pair, outcome in answers.outcomes.items()}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragwb.html import escape, plain, tag
 from ragwb.measure.answer_figures import AnswerOutcome
 from ragwb.measure.answered import AnsweredCase
 from ragwb.measure.chains import Hop, whole_chain
+from ragwb.measure.listed import first_of, listed
 from ragwb.report.words import count, names
 from ragwb.view.panel import Panel, frame_rows, stack, table_panel
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 RULE_COLUMNS = ("case_id", "rule", "where", "proof")
 _MOST_CASES = 60
+# Places at which one answer breaks one rule; one word or citation may be repeated without end.
+_MOST_PLACES = 5
 _STEP_WORDS = {
     "there": "in the knowledge",
     "retrieved": "retrieved",
@@ -44,7 +47,7 @@ def rules(evaluation: AnswerEvaluation) -> Panel:
         words = f"None of {n_answers} breaks a hard rule ({pack})."
         return Panel(words, tag("p", escape(words), class_="rw-none"))
     n_cases = count(len({row["case_id"] for row in rows}), "case")
-    words = f"{count(len(rows), 'broken rule')} in {n_cases} (rules {pack})"
+    words = f"{_n_broken(evaluation)} in {n_cases} (rules {pack})"
     left_out = {row["case_id"] for row in rows} - set(evaluation.rule_case_ids)
     if left_out:
         words += f"; of these {names(sorted(map(str, left_out)))} do not count in the verdict"
@@ -59,18 +62,31 @@ def _rule_columns(evaluation: AnswerEvaluation) -> tuple[str, ...]:
     return ("case_id", "repeat", *RULE_COLUMNS[1:])
 
 
+def _n_broken(evaluation: AnswerEvaluation) -> str:
+    n_broken = len(evaluation.answers.failures())
+    return f"{n_broken:,} broken rules" if n_broken > 1 else "1 broken rule"
+
+
 def rule_rows(evaluation: AnswerEvaluation) -> list[dict[str, object]]:
-    """A row a broken rule."""
-    return [
-        {
+    """A row a place at which a rule is broken; beyond the first of one answer they are counted."""
+    places: dict[tuple[str, int, str], list[dict[str, object]]] = {}
+    for row in frame_rows(evaluation.answers.failures()):
+        found = {
             "case_id": row["case_id"],
             "repeat": row["repeat"],
             "rule": _rule_name(row),
             "where": _where(row),
             "proof": row["proof"],
         }
-        for row in frame_rows(evaluation.answers.failures())
-    ]
+        places.setdefault((row["case_id"], row["repeat"], _rule_name(row)), []).append(found)
+    return [row for of_rule in places.values() for row in _first_places(of_rule)]
+
+
+def _first_places(rows: Sequence[dict[str, object]]) -> Iterator[dict[str, object]]:
+    shown, more = first_of(rows, _MOST_PLACES)
+    yield from shown
+    if more:
+        yield {**rows[0], "where": None, "proof": more}
 
 
 def _rule_name(row: dict[str, Any]) -> str:
@@ -157,7 +173,8 @@ def conflicts(evaluation: AnswerEvaluation) -> Panel:
     if not rows:
         return Panel(words, tag("p", escape(words), class_="rw-none"))
     table = table_panel(rows, tuple(rows[0]), empty="")
-    return Panel(f"{words}\n{table.text}", tag("p", escape(words)) + table.html)
+    html = tag("p", escape(words)) + tag("div", table.html, class_="rw-conflicts")
+    return Panel(f"{words}\n{table.text}", html)
 
 
 def _conflict(outcome: AnswerOutcome) -> str:
@@ -172,7 +189,9 @@ def _conflict(outcome: AnswerOutcome) -> str:
     several = [f"{name} {', '.join(sorted(of))}" for name, of in versions.items() if len(of) > 1]
     marked = {name for group in answered.case.groups for name in group.chunk_ids}
     named = (_document(answered, name) for name in context if name in marked)
-    return "; ".join(several) or "against each other: " + " and ".join(dict.fromkeys(named))
+    if several:
+        return "; ".join(listed(several))
+    return "against each other: " + " and ".join(listed(dict.fromkeys(named)))
 
 
 def _document(answered: AnsweredCase, chunk_id: str) -> str:

@@ -16,6 +16,7 @@ from ragwb.report.words import (
     names,
     run_line,
     verdict_panel,
+    verdict_words,
 )
 from ragwb.view.panel import Panel, frame_rows
 
@@ -29,8 +30,7 @@ _DONE = {"answer": "answered", "refuse": "refused", "clarify": "asked back"}
 def headline(evaluation: AnswerEvaluation) -> Panel:
     """The verdict in a line, what to do next, and the warnings that change how to read the rest."""
     return verdict_panel(
-        evaluation.verdict,
-        evaluation.verdict.upper(),
+        *verdict_words(evaluation.verdict, evaluation.thresholds),
         words=_verdict_line(evaluation),
         steps=list(_steps(evaluation)),
         warnings=list(_warnings(evaluation)),
@@ -71,7 +71,7 @@ def _verdict_line(evaluation: AnswerEvaluation) -> str:
         f"{found}/{retrieval.scores.n_scored} have all their evidence in the first "
         f"{retrieval.top_k}"
     )
-    parts.append(met_words(evaluation.thresholds))
+    parts += met_words(evaluation.verdict, evaluation.thresholds)
     if answers.n_errors:
         n_errors = count(answers.n_errors, "case")
         parts.append(f"{n_errors} could not be asked, the run is incomplete")

@@ -11,6 +11,7 @@ import pandas as pd
 from ragwb.decide.thresholds import Threshold, Verdict, check_thresholds, decide_verdict
 from ragwb.errors import MetricError
 from ragwb.measure.cost import cost_metrics
+from ragwb.measure.scores import checked_ks
 from ragwb.runs.scoring import score
 from ragwb.view.panel import Panel
 
@@ -104,8 +105,8 @@ def evaluate(
         UsageError: an unknown limit, or one outside its range.
     """
     top_k = run.manifest.top_k
-    if k and max(k) > top_k:
-        raise MetricError(f"K is {max(k)}: nothing was asked for beyond top K = {top_k}")
+    if k and (largest := checked_ks(k)[-1]) > top_k:
+        raise MetricError(f"K is {largest}: nothing was asked for beyond top K = {top_k}")
     scores = score(run, None if not k else {*k, top_k})
     metrics = _headline_metrics(scores, run.cases())
     thresholds = check_thresholds(metrics, limits or {}, top_k=top_k)

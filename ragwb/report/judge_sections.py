@@ -62,7 +62,7 @@ def confusion(review: JudgeReview) -> Panel:
             rates, ("value", "human", "judge"), numeric=("human", "judge"), empty=""
         )
     if not parts:
-        said = "The judge's values are not on the people's scale: only correlations are defined."
+        said = "Both give no values of one scale to count by: only correlations are defined."
         return Panel(said, tag("p", escape(said)))
     return stack(parts)
 

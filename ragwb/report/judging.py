@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragwb.errors import UsageError
+from ragwb.html import plain
 from ragwb.judge.calibration import Calibration, calibrate
 from ragwb.judge.comparison import JudgeComparison, compare_judges
 from ragwb.judge.labels import Labels, load_labels
@@ -105,11 +106,14 @@ def review_judge(
 
     Raises:
         DataError: a file is wrong, or labels are of items that the verdicts do not know.
-        UsageError: nothing is shared, a tag or criterion is unknown, or nothing to record.
+        UsageError: a file is not named, nothing is shared, a tag or criterion is unknown, or
+            nothing to record.
     """
+    if not (str(labels) and str(verdicts)):
+        raise UsageError("give labels and verdicts, a file each")
     policy = JudgePolicy(min_kappa, min_labels)
     rubric = load_rubric(rubric) if isinstance(rubric, str | Path) else rubric
-    cut = read_value(cut) if isinstance(cut, str) else cut
+    cut = _read_cut(cut) if isinstance(cut, str) else cut
     held = load_labels(labels, scales=rubric.scales if rubric else None)
     held = held if key is None else restore_ids(held, Path(key))
     said = load_verdicts(verdicts)
@@ -152,6 +156,13 @@ def _shared(labels: Labels, verdicts: Verdicts) -> tuple[str, ...]:
     return names
 
 
+def _read_cut(said: str) -> Value | None:
+    try:
+        return read_value(said)
+    except ValueError as error:
+        raise UsageError(f"cut {plain(said, width=40)!r}: {error}") from error
+
+
 def _decides(criterion: Criterion, labels: Labels) -> bool:
     return criterion.accept_from is not None and criterion.name in labels.criteria
 
@@ -179,5 +190,12 @@ def standing_of(
     """
     if verdicts.model is None or verdicts.rubric_hash != rubric.hash:
         return Standing(False, "advises: its verdicts do not say this rubric and their model")
+    off = [
+        found for name, scale in rubric.scales.items() for found in verdicts.off_scale(name, scale)
+    ]
+    if off:
+        item, value = (plain(part, width=40) for part in off[0])
+        why = f"{len(off)} of its scores are not on the rubric's scale ({value} of {item})"
+        return Standing(False, f"advises: {why}")
     found = find_record(verdicts.model, rubric.hash, settings)
     return judge_standing(rubric, found, policy)

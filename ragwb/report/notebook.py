@@ -102,12 +102,27 @@ def check_parameters(parameters: list[Parameter], given: Mapping[str, object]) -
             raise UsageError(f"unknown parameter {plain(name)!r}; known: {', '.join(known)}")
         expected = known[name].type_name
         optional = expected.endswith("| None")
-        types = _TYPES.get(expected.removesuffix("| None").strip(), (object,))
-        wrong_bool = isinstance(value, bool) and bool not in types and object not in types
-        if (value is None and not optional) or (
-            value is not None and (wrong_bool or not isinstance(value, types))
+        if not (optional and value is None) and not _fits(
+            value, expected.removesuffix("| None").strip()
         ):
-            raise UsageError(f"parameter {name}: needs {expected}, got {plain(json.dumps(value))}")
+            shown = plain(json.dumps(value, ensure_ascii=False), width=60)
+            raise UsageError(f"parameter {name}: needs {expected}, got {shown}")
+
+
+def _fits(value: object, type_name: str) -> bool:
+    """Whether a JSON value is of a declared type, such as `int`, `list[str]`, `dict[str, float]`.
+
+    A type of which nothing is known here takes every value but null.
+    """
+    name, _, rest = type_name.partition("[")
+    types = _TYPES.get(name)
+    if types is None:
+        return value is not None
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        return False
+    item_type = rest.removesuffix("]").rpartition(", ")[2]
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return not item_type or all(_fits(item, item_type) for item in items)
 
 
 def run_notebook(
@@ -175,6 +190,8 @@ def _execute(
                 language="python",
                 progress_bar=False,
                 log_output=False,
+                # A cell that failed is said in a line here; the kernel's own log would be more.
+                extra_arguments=["--IPKernelApp.log_level=50"],
                 # The sockets stand beside this file; without it in the working folder, where two
                 # reports at once would talk to each other's kernels.
                 config=Config(

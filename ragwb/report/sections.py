@@ -19,10 +19,12 @@ from ragwb.report.words import (
     limit_steps,
     limit_words,
     met_words,
+    n_opened,
     names,
     number_words,
     run_line,
     verdict_panel,
+    verdict_words,
 )
 from ragwb.view.case_card import case_card
 from ragwb.view.panel import Panel, frame_rows, opened, stack, table_panel
@@ -37,8 +39,7 @@ FAILED_COLUMNS = ("case_id", "why", "question", "risk", "recall", "reciprocal ra
 def headline(evaluation: Evaluation) -> Panel:
     """The verdict in a line, what to do next, and the warnings that change how to read the rest."""
     return verdict_panel(
-        evaluation.verdict,
-        evaluation.verdict.upper(),
+        *verdict_words(evaluation.verdict, evaluation.thresholds),
         words=_verdict_line(evaluation),
         steps=list(_next_steps(evaluation)),
         warnings=list(_warnings(evaluation)),
@@ -56,7 +57,7 @@ def _verdict_line(evaluation: Evaluation) -> str:
         parts.insert(
             0, f"evidence that must not be there came back in {count(n_forbidden, 'case')}"
         )
-    parts.append(met_words(evaluation.thresholds))
+    parts += met_words(evaluation.verdict, evaluation.thresholds)
     if n_drifted:
         parts.append(f"{count(n_drifted, 'case')} left out because the label no longer holds")
     if scores.n_errors:
@@ -286,7 +287,7 @@ def failed(evaluation: Evaluation, *, limit: int) -> Panel:
     ids = bad_cases(evaluation)
     if not ids:
         return Panel("No case failed.", tag("p", "No case failed.", class_="rw-none"))
-    return _cards(evaluation, ids, limit=limit, n_open=1)
+    return _cards(evaluation, ids, limit=n_opened(limit), n_open=1)
 
 
 def passed(evaluation: Evaluation, *, limit: int) -> Panel:
@@ -297,7 +298,7 @@ def passed(evaluation: Evaluation, *, limit: int) -> Panel:
     ids = [case_id for case_id in answered if case_id not in bad]
     if not ids:
         return Panel("No other case.", tag("p", "No other case.", class_="rw-none"))
-    return _cards(evaluation, ids, limit=limit, n_open=0)
+    return _cards(evaluation, ids, limit=n_opened(limit), n_open=0)
 
 
 def _cards(evaluation: Evaluation, ids: Sequence[str], *, limit: int, n_open: int) -> Panel:

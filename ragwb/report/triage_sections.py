@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from ragwb.errors import RunError
 from ragwb.html import escape, tag
-from ragwb.report.words import count, embedding_warning, names, names_fold, run_line, verdict_panel
+from ragwb.report.words import (
+    count,
+    embedding_warning,
+    n_opened,
+    names,
+    names_fold,
+    run_line,
+    verdict_panel,
+)
 from ragwb.runs.notes import Note, load_notes
 from ragwb.triage.reasons import REASONS
 from ragwb.view.case_card import triage_card
@@ -164,7 +172,11 @@ def cases(triage: Triage, *, limit: int) -> Panel:
     Args:
         triage: a run's failed cases.
         limit: number of sections, from 0.
+
+    Raises:
+        UsageError: the limit is below 0.
     """
+    limit = n_opened(limit)
     if not triage.cases:
         return Panel("No case failed.", tag("p", "No case failed.", class_="rw-none"))
     notes, problem = _notes(triage)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from ragwb.errors import UsageError
 from ragwb.html import escape, plain, tag
 from ragwb.view.panel import Panel, fold
 
 if TYPE_CHECKING:
-    from ragwb.decide.thresholds import Threshold
+    from ragwb.decide.thresholds import Threshold, Verdict
     from ragwb.runs.store import Run
 
 
@@ -55,6 +56,17 @@ def names_fold(case_ids: Sequence[str], most: int = 3) -> str:
     return fold(escape(names(case_ids, most)), tag("p", escape(", ".join(case_ids))))
 
 
+def n_opened(limit: int) -> int:
+    """How many cases are opened one by one.
+
+    Raises:
+        UsageError: less than none, which would leave out the last ones instead of the rest.
+    """
+    if limit < 0:
+        raise UsageError(f"{limit} cases to open: give a whole number from 0")
+    return limit
+
+
 def verdict_panel(
     verdict: str,
     headline: str,
@@ -67,7 +79,8 @@ def verdict_panel(
     """The head of a report: warnings, the verdict in a line, what to do next, and of which run.
 
     Args:
-        verdict: pass, fail or undecided; it gives the colour.
+        verdict: pass, fail, undecided, or neutral for what was held against nothing; it gives the
+            colour.
         headline: the first words, in bold.
         words: what follows them in the same line.
         steps: what to do next, the most important first.
@@ -97,10 +110,20 @@ def limit_steps(thresholds: Iterable[Threshold]) -> Iterator[str]:
             yield f"{threshold.metric} was not observed, so {threshold.name} decides nothing."
 
 
-def met_words(thresholds: Sequence[Threshold]) -> str:
-    """How many of the limits that were set are met."""
+def verdict_words(verdict: Verdict, thresholds: Sequence[Threshold]) -> tuple[str, str]:
+    """The colour and the first words of a verdict: a pass without a limit is no praise."""
+    if verdict == "pass" and not thresholds:
+        return "neutral", "PASS, no limits set"
+    return verdict, verdict.upper()
+
+
+def met_words(verdict: Verdict, thresholds: Sequence[Threshold]) -> Iterator[str]:
+    """How many of the limits that were set are met, unless the first words say that none was."""
     met = sum(threshold.passed is True for threshold in thresholds)
-    return f"{met}/{len(thresholds)} limits met" if thresholds else "no limits were set"
+    if thresholds:
+        yield f"{met}/{len(thresholds)} limits met"
+    elif verdict != "pass":
+        yield "no limits set"
 
 
 def limit_words(threshold: Threshold | None) -> str | None:

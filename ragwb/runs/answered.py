@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ragwb.errors import UsageError
 from ragwb.golden.passages import ResolvedCase
 from ragwb.measure.answer_scores import AnswerScores
 from ragwb.measure.answered import AnsweredCase, JudgedAnswer
 from ragwb.measure.answers import score_answers as score_answered
 from ragwb.measure.rule_pack import RulePack, load_pack
 from ragwb.records import Chunk, Citation
+from ragwb.runs.kinds import without_answers
 from ragwb.runs.store import Run
 from ragwb.runs.traces import Traces, load_traces
 
@@ -77,7 +77,7 @@ def score_answers(
     """
     cases = answered_cases(run)
     if cases and all(one.error is None and one.mode is None for one in cases):
-        raise UsageError(f"run {run.run_id} only retrieved: make one with `ragwb answer-eval`")
+        raise without_answers(run)
     return score_answered(
         cases,
         load_pack() if pack is None else pack,

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from ragwb.errors import RunError, SourceError
+from ragwb.errors import AccessError, RunError, SourceError
 from ragwb.html import plain
 from ragwb.records import Explanation
 from ragwb.runs.asking import Clients, OnProgress, each
@@ -66,10 +66,13 @@ class Asked:
     Attributes:
         explained: what the service said of each result's chunks.
         warnings: what was not asked, not used or not kept, and why; a line each.
+        unasked: why a case's identity was not asked, by its label (None: the default one); a token
+            that may not ask is no such reason.
     """
 
     explained: list[Explained] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    unasked: dict[str | None, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,8 @@ async def _ask(plan: _Plan, asked: Asked) -> None:
             changed = _changed(plan.run, said)
             if changed is not None:
                 asked.warnings.append(f"{plan.settings.base_url} is not asked: {changed}")
+                why = "its knowledge or index is another one than in the run"
+                asked.unasked |= dict.fromkeys((entry.access for entry in plan.wanted), why)
                 return
             known = [
                 label
@@ -183,6 +188,14 @@ async def _ask(plan: _Plan, asked: Asked) -> None:
             await _ask_all(plan, clients, known, asked)
     except SourceError as error:
         asked.warnings.append(f"/explain is not asked: {error}")
+        for entry in plan.wanted:
+            _note_unanswered(asked, entry.access, error)
+
+
+def _note_unanswered(asked: Asked, label: str | None, error: SourceError) -> None:
+    """Keep that a service did not answer; a refusal means what it says, not for this token."""
+    if not isinstance(error, AccessError):
+        asked.unasked[label] = "the service does not answer"
 
 
 def _changed(run: Run, said: FullManifest | None) -> str | None:
@@ -216,6 +229,7 @@ async def _is_known(
                 fault = "the token is of another identity than in the run"
     if fault is None:
         return True
+    asked.unasked[label] = "there is no token of the identity that asked in the run"
     n_cases = sum(entry.access == label for entry in plan.wanted)
     who = "the default identity" if label is None else plain(label)
     asked.warnings.append(f"{n_cases} cases asked as {who} are not explained: {fault}")
@@ -304,6 +318,7 @@ async def _explanations(
         why = "the service has none, or not for this token (scope knowledge:eval:explain)"
     except SourceError as error:
         said, why = None, str(error)
+        _note_unanswered(asked, entry.access, error)
     if said is None and entry.access in open_to:
         open_to.discard(entry.access)
         asked.warnings.append(f"/explain is not asked further: {why}")

@@ -27,7 +27,8 @@ from ragwb.runs.notes import Note, load_notes
 from ragwb.runs.scoring import score
 from ragwb.runs.store import Run
 
-Finding = tuple[str, str]
+# Stage and reason of a failed case, and the repeat in which they were found.
+Finding = tuple[str, str, int]
 
 
 def layer_records(
@@ -39,15 +40,15 @@ def layer_records(
 ) -> Iterator[dict[str, Any]]:
     """A record a case in the order of the golden set; what was not observed is null.
 
-    A case with repeats stands with the first of them that failed, by its answer or else its
-    retrieval, and with its first when none did.
+    A case with repeats stands with the one of its finding; without a finding with the first of
+    them that failed, by its answer or else its retrieval, and with its first when none did.
 
     Args:
         run: a sealed run.
         k: the cut of the results; by default the run's top K.
         scores: of its answers; None when it only retrieved.
-        findings: stage and reason of each failed case, as triage names them; None when nobody
-            looked, which is null and no pass.
+        findings: stage, reason and repeat of each failed case, as triage names them; None when
+            nobody looked, which is null and no pass.
 
     Yields:
         question_id, repeat, n_repeats, run_id, dataset_version, knowledge_version; retrieval {k,
@@ -66,9 +67,9 @@ def layer_records(
     notes = _last_notes(load_notes(run))
     for resolved in run.golden():
         case_id = resolved.case.id
-        stage, reason = (findings or {}).get(case_id, (None, None))
+        stage, reason, repeat = (findings or {}).get(case_id, (None, None, None))
         yield {
-            **layers.record(resolved),
+            **layers.record(resolved, repeat),
             "failure_stage": stage,
             "reason": reason,
             "review_note": notes.get(case_id),
@@ -111,10 +112,10 @@ class _Layers:
         rows = retrieval.results[names].itertuples(index=False, name=None)
         self._figures = {(case_id, repeat): figures for case_id, repeat, *figures in rows}
 
-    def record(self, resolved: ResolvedCase) -> dict[str, Any]:
+    def record(self, resolved: ResolvedCase, found_in: int | None) -> dict[str, Any]:
         case_id, manifest = resolved.case.id, self._run.manifest
         held = self._answers.get(case_id, {})
-        repeat = self._chosen(case_id, held)
+        repeat = found_in if found_in in held else self._chosen(case_id, held)
         answered = None if repeat is None else held[repeat]
         return {
             "question_id": case_id,

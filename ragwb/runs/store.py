@@ -15,6 +15,7 @@ from typing import Any, Literal
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pydantic_core
 from pydantic import TypeAdapter, ValidationError
 
 from ragwb.errors import RunError
@@ -25,6 +26,7 @@ from ragwb.measure.facts import load_facts
 from ragwb.measure.hits import Hits, load_hits
 from ragwb.records import Explanation
 from ragwb.runs.baselines import load_baselines
+from ragwb.runs.journal import JOURNAL
 from ragwb.runs.manifest import RUN_ID_PATTERN, RunManifest
 from ragwb.runs.tables import ADDED, CANDIDATES, CASES, CHUNKS, FILTERED, SCHEMAS
 from ragwb.runs.writer import EXPLAIN, GOLDEN, MANIFEST, SERVICE, folder_hash
@@ -202,7 +204,7 @@ def load_run(ref: str | Path, settings: Settings | None = None, *, verify: bool 
     manifest = load_manifest(path)
     if not manifest.sealed:
         raise RunError(
-            f"run {path.name} is not finished: the same ragwb retrieval-eval command with "
+            f"run {path.name} is not finished: the same {_command(path)} command with "
             f"--resume {path.name} asks for the rest"
         )
     if verify and folder_hash(path, manifest) != manifest.content_hash:
@@ -210,6 +212,23 @@ def load_run(ref: str | Path, settings: Settings | None = None, *, verify: bool 
             f"{path}: wrong content hash, it is not what was sealed: copy it again or run again"
         )
     return Run(path, manifest)
+
+
+def _command(folder: Path) -> str:
+    """The command that an unfinished run was begun with; both while it has answered nothing."""
+    path = folder / JOURNAL
+    for _, line in _numbered_lines(path) if path.exists() else ():
+        try:
+            said = pydantic_core.from_json(line)
+        except ValueError:
+            continue
+        # A service replies with an answer or without one; a model over saved contexts only answers.
+        reply = said.get("reply", said) if isinstance(said, dict) else {}
+        if isinstance(reply, dict) and "answer" in reply:
+            return "ragwb answer-eval"
+        if isinstance(reply, dict) and reply is not said and reply:
+            return "ragwb retrieval-eval"
+    return "ragwb retrieval-eval or answer-eval"
 
 
 def find_run(ref: str | Path, settings: Settings | None = None) -> Path:

@@ -50,10 +50,22 @@ def triage(run: Run, *, k: int | None = None, scores: AnswerScores | None = None
 
 
 def triage_traces(
-    traces: Traces, *, k: int | None = None, scores: AnswerScores | None = None
+    traces: Traces,
+    *,
+    k: int | None = None,
+    scores: AnswerScores | None = None,
+    unasked: Mapping[str | None, str] | None = None,
 ) -> Triage:
-    """Why each failed case of a run failed, from traces that are read already (see `triage`)."""
-    conditions = _conditions(traces, checked_k(traces.run, k))
+    """Why each failed case of a run failed, from traces that are read already (see `triage`).
+
+    Args:
+        traces: of a saved run.
+        k: as in `triage`.
+        scores: as in `triage`.
+        unasked: where `/explain` was not asked for what the run lacks, why, by the label of who
+            asked (None: the default identity); it stands in the proofs.
+    """
+    conditions = _conditions(traces, checked_k(traces.run, k), unasked or {})
     answers = judge_answers(traces, scores)
     failed: list[TriagedCase] = []
     passed, errors, unjudged = [], [], []
@@ -101,7 +113,7 @@ def checked_k(run: Run, k: int | None) -> int:
     return k
 
 
-def _conditions(traces: Traces, k: int) -> Conditions:
+def _conditions(traces: Traces, k: int, unasked: Mapping[str | None, str]) -> Conditions:
     """What the service says of itself; a manifest without the field of rerank does not say."""
     run = traces.run
     said = run.service()
@@ -116,6 +128,7 @@ def _conditions(traces: Traces, k: int) -> Conditions:
         reranks=reranks,
         hides_nothing=total is not None and total == counts.get("visible"),
         knows_labels=knows_labels(traces),
+        unasked=unasked,
     )
 
 

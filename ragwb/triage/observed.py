@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ragwb.runs.results import FilteredChunk
 from ragwb.runs.traces import Trace, Traces
@@ -20,6 +20,8 @@ class Conditions:
         reranks: whether a reranker runs, None when the service did not say.
         hides_nothing: whether the service says that the identity of the run sees every chunk.
         knows_labels: whether any expected chunk id of the set is among the run's chunks.
+        unasked: why `/explain` was not asked now, by the label of who asked (None: the default
+            identity); a label that is not there was asked, or nobody says.
     """
 
     k: int
@@ -28,6 +30,7 @@ class Conditions:
     reranks: bool | None
     hides_nothing: bool
     knows_labels: bool
+    unasked: Mapping[str | None, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

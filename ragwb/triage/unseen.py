@@ -155,12 +155,20 @@ def _is_found_with_the_question(said: Explanation, cut: float) -> bool:
 
 def _not_explained(observed: Observed) -> Unseen:
     if observed.has_channels:
-        proof = f"in no channel ({_lengths(observed)}); beyond their cut, {HIDDEN}"
+        proof = f"in no channel ({_lengths(observed)}); beyond their cut, {_untold(observed)}"
         return Unseen(NOT_OBSERVED, None, proof, "explain")
     lists = [name for name in ("fused", "reranked") if name in observed.ranks]
     seen = " and ".join([*lists, f"the {len(observed.ids('results'))} results"])
     unseen = "neither the channels' candidates nor /explain were observed"
     return Unseen(NOT_OBSERVED, None, f"not in {seen}; {unseen}", "channels")
+
+
+def _untold(observed: Observed) -> str:
+    """What a chunk may be of which `/explain` said nothing, and why it did not."""
+    why = observed.conditions.unasked.get(observed.trace.case.case.access)
+    if why is None:
+        return HIDDEN
+    return f"missing or filtered: /explain told nothing in the run and is not asked now, {why}"
 
 
 def _unnamed_filter(reasons: list[str], rank: int | None) -> Unseen:

@@ -8,12 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from ragwb.html import cell, escape, plain, tag
 from ragwb.measure.answer_figures import AnswerOutcome, ClaimVerdict
 from ragwb.measure.chains import Hop
+from ragwb.measure.listed import first_of, listed
 from ragwb.view.answer_text import find_words, passage_numbers
 from ragwb.view.case_parts import chunk_fold, cut
 from ragwb.view.case_view import CaseView
 from ragwb.view.panel import Panel, definitions, table_panel, text_table
 
 _MOST_OF_A_CLAIM = 300
+# Proofs that one rule is broken; one word or citation may be repeated without end.
+_MOST_PROOFS = 5
 _DONE = {"answer": "answered", "refuse": "refused", "clarify": "asked back"}
 _MUST = {"answer": "must answer", "refuse": "must refuse", "clarify": "must ask back"}
 
@@ -67,11 +70,16 @@ def why_part(outcome: AnswerOutcome, opinion: str = "") -> Panel:
 
 
 def _rule_lines(outcome: AnswerOutcome) -> Iterator[tuple[str, str]]:
+    """Every rule that is broken, with the first of its proofs."""
+    proofs: dict[str, list[str]] = {}
     for failure in outcome.failures:
         name = failure.reason
         if failure.rule != failure.reason:
             name += f" (rule {failure.rule})"
-        yield name, failure.proof
+        proofs.setdefault(name, []).append(failure.proof)
+    for name, found in proofs.items():
+        for proof in listed(found, _MOST_PROOFS):
+            yield name, proof
 
 
 def _mode_lines(outcome: AnswerOutcome) -> Iterator[tuple[str, str]]:
@@ -171,9 +179,11 @@ def context_part(view: CaseView, outcome: AnswerOutcome) -> Panel:
     cited = Counter(citation.chunk_id for citation in answered.citations or ())
     outside = [chunk_id for chunk_id in cited if chunk_id not in numbers]
     rows = [_passage_row(view, chunk_id, str(numbers[chunk_id]), cited) for chunk_id in numbers]
-    rows += [_passage_row(view, chunk_id, "?", cited, is_outside=True) for chunk_id in outside]
+    strangers, more = first_of(outside)
+    rows += [_passage_row(view, chunk_id, "?", cited, is_outside=True) for chunk_id in strangers]
     lost = [hop for hop in outcome.hops if not hop.in_context]
-    notes = [f"✖ not in the context: {_hop_name(hop)}" for hop in lost]
+    notes = [f"✖ {more} cited that are not in the context"] if more else []
+    notes += [f"✖ not in the context: {_hop_name(hop)}" for hop in lost]
     notes += [] if rows else ["The context is empty."]
     text = [text_table([said for said, _ in rows], _CONTEXT)] if rows else []
     html = _context_table([html for _, html in rows]) if rows else ""
@@ -195,7 +205,7 @@ def _passage_row(
     words, class_, row_class = _ROLES[view.role(chunk_id)]
     if is_outside:
         words, class_, row_class = "✖ not in the context", "rw-bad", "rw-row-bad"
-    times = f"{cited[chunk_id]} ×" if cited[chunk_id] else None
+    times = f"{cited[chunk_id]:,} ×" if cited[chunk_id] else None
     chunk = view.chunks.get(chunk_id)
     title = (chunk.title if chunk else None) or chunk_id
     cells = tag("td", f"[{number}]", class_="num")
@@ -245,12 +255,16 @@ def _loose(outcome: AnswerOutcome) -> str:
     if answered.citations is None:
         return "citations were not observed"
     numbers, text = passage_numbers(answered), answered.text or ""
-    loose = Counter(
+    found = {
+        words: bool(words) and find_words(words, text) is not None
+        for words in {one.claim or "" for one in answered.citations}
+    }
+    loose = (
         f"[{numbers.get(one.chunk_id, '?')}]"
         for one in answered.citations
-        if not one.claim or find_words(one.claim, text) is None
+        if not found[one.claim or ""]
     )
-    return ", ".join(f"{name} × {n}" if n > 1 else name for name, n in loose.items())
+    return ", ".join(listed(loose))
 
 
 def repeats_table(outcomes: Sequence[AnswerOutcome]) -> Panel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Literal
 
 from ragwb.html import escape, plain, tag
@@ -14,6 +14,7 @@ from ragwb.measure.wording import fold
 from ragwb.view.panel import Panel
 
 TEXT_LIMIT = 4_000
+MOST_MARKS = 200
 MarkKind = Literal["cited", "claim", "broken"]
 _CLASSES: dict[MarkKind, str] = {"cited": "rw-cite", "claim": "rw-claim", "broken": "rw-broken"}
 _LEGEND = (
@@ -52,12 +53,15 @@ def answer_text(outcome: AnswerOutcome) -> Panel:
 
 
 def answer_marks(outcome: AnswerOutcome) -> Iterator[Mark]:
-    """The marks of an answer: of its citations, of required claims, and of broken rules."""
-    yield from _citation_marks(outcome.answered)
+    """The marks of an answer: of its citations, of required claims, and of broken rules.
+
+    Of citations and of broken rules the first `MOST_MARKS` each, no mark twice.
+    """
+    yield from islice(_citation_marks(outcome.answered), MOST_MARKS)
     for claim in outcome.claims:
         if claim.kind == "required" and claim.start is not None and claim.end is not None:
             yield Mark(claim.start, claim.end, "claim", f"✔{claim.index + 1}")
-    for failure in outcome.failures:
+    for failure in outcome.failures[:MOST_MARKS]:
         if failure.start is not None and failure.end is not None:
             yield Mark(failure.start, failure.end, "broken", "✖")
 
@@ -65,10 +69,11 @@ def answer_marks(outcome: AnswerOutcome) -> Iterator[Mark]:
 def _citation_marks(answered: AnsweredCase) -> Iterator[Mark]:
     text = answered.text or ""
     numbers = passage_numbers(answered)
-    for citation in answered.citations or ():
-        span = find_words(citation.claim, text) if citation.claim else None
+    cited = dict.fromkeys((one.claim, one.chunk_id) for one in answered.citations or ())
+    for words, chunk_id in cited:
+        span = find_words(words, text) if words else None
         if span is not None:
-            yield Mark(*span, "cited", f"[{numbers.get(citation.chunk_id, '?')}]")
+            yield Mark(*span, "cited", f"[{numbers.get(chunk_id, '?')}]")
 
 
 def passage_numbers(answered: AnsweredCase) -> dict[str, int]:

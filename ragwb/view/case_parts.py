@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ragwb.golden.passages import ResolvedGroup
 from ragwb.html import escape, plain, tag
+from ragwb.measure.listed import first_of
 from ragwb.runs.results import ChunkText
 from ragwb.view.case_view import CaseView, Role
 from ragwb.view.panel import Panel, definitions, fold, text_table
@@ -235,17 +236,24 @@ def answer_part(view: CaseView) -> Panel:
         return Panel("", "")
     shown = "not observed" if answer is None else cut(answer)
     mode = result["mode"] or "mode not observed"
-    cited = [_cited(view, chunk_id) for chunk_id in citations or ()]
+    times = Counter(citations if citations is not None else ())
+    first, more = first_of(list(times))
+    cited = [_cited(view, chunk_id, times[chunk_id]) for chunk_id in first]
+    cited += [escape(more)] if more else []
     none = "cites nothing" if citations is not None else "citations not observed"
-    text = f"answer ({plain(mode)}): {plain(shown)}\n" + (
-        "\n".join(f"cites {plain(_title(view, i))}" for i in citations or ()) or none
-    )
+    lines = [f"cites {plain(_title(view, i))}{_times(times[i])}" for i in first]
+    lines += [more] if more else []
+    text = f"answer ({plain(mode)}): {plain(shown)}\n" + ("\n".join(lines) or none)
     html = tag("p", tag("b", escape(mode))) + tag("div", escape(shown), class_="rw-text")
     listed = tag("ul", "".join(tag("li", one) for one in cited), class_="rw-cited")
     return Panel(text, html + (listed if cited else tag("p", none, class_="rw-none")))
 
 
-def _cited(view: CaseView, chunk_id: str) -> str:
+def _times(n: int) -> str:
+    return f" ×{n:,}" if n > 1 else ""
+
+
+def _cited(view: CaseView, chunk_id: str, n_times: int) -> str:
     words, class_ = _MARKS.get(view.role(chunk_id), ("", None))
-    mark = tag("span", words, class_=class_) + " " if words else ""
-    return mark + chunk_fold(view, chunk_id)
+    mark = tag("span", escape(words + _times(n_times)), class_=class_) + " "
+    return (mark if words or n_times > 1 else "") + chunk_fold(view, chunk_id)

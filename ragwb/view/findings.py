@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ragwb.html import escape, plain, tag
+from ragwb.measure.listed import first_of
 from ragwb.runs.notes import Note
 from ragwb.triage.reasons import REASONS
 from ragwb.triage.verdict import CaseVerdict, GroupVerdict, TriagedCase
@@ -41,18 +42,21 @@ def verdict_part(view: CaseView) -> Panel:
     html += tag("p", escape(verdict.proof)) + (tag("p", escape(advice)) if advice else "")
     html += _list(lines) if len(lines) > 1 else ""
     text = [f"{sentence} ({verdict.reason})", verdict.proof, advice]
-    text += lines if len(lines) > 1 else []
+    text += (*first_of(lines)[0], first_of(lines)[1]) if len(lines) > 1 else ()
     class_ = f"rw-finding rw-stage-{escape(verdict.stage)}"
     return Panel("\n".join(plain(line) for line in text if line), tag("div", html, class_=class_))
 
 
 def _list(lines: Sequence[str]) -> str:
-    """The first lines, and the others behind a click."""
+    """The first lines, and the others behind a click; of very many the last are counted."""
     shown, rest = lines[:_MOST_LINES], lines[_MOST_LINES:]
     html = tag("ul", "".join(tag("li", escape(line)) for line in shown))
     if rest:
-        more = tag("ul", "".join(tag("li", escape(line)) for line in rest))
-        html += fold(f"{len(rest)} more", more)
+        first, more = first_of(rest)
+        listed = [*first, *([more] if more else [])]
+        html += fold(
+            f"{len(rest):,} more", tag("ul", "".join(tag("li", escape(line)) for line in listed))
+        )
     return html
 
 

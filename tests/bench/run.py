@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 BENCHMARKS = (
     ("bench_browser.py",),
     ("bench_commands.py",),
+    ("bench_compare.py",),
     ("bench_runner.py",),
     ("bench_scoring.py",),
     ("bench_scoring.py", "--cases", "1000000"),

@@ -1,0 +1,50 @@
+"""What a run asked for, and which run is named where one of answers is needed."""
+
+import pytest
+from answer_run_data import answer_run, answer_service
+from loopback import json_reply
+from run_data import case, interrupted_run, run, service
+
+from ragwb.errors import UsageError
+from ragwb.runs.answered import score_answers
+from ragwb.runs.kinds import Asked, asked_of, without_answers
+from ragwb.runs.tables import CASES
+
+
+def test_a_run_tells_what_it_asked_for(tmp_path):
+    retrieved = run(tmp_path, service(), [case(0), case(1)])
+    answered = answer_run(tmp_path, answer_service(), [case(0)])
+    assert asked_of(retrieved.path) == Asked("retrieval", 0)
+    assert asked_of(answered.path) == Asked("answers", 0)
+
+
+def test_failed_calls_are_counted_and_alone_tell_no_kind(tmp_path):
+    found = json_reply({"results": [{"chunkId": "doc-0"}]})
+    some = service(retrieve=lambda q: found if q["question"] == "q0" else json_reply({}, 500))
+    none = service(retrieve=lambda _: json_reply({}, 500))
+    some, none = (run(tmp_path, fake, [case(0), case(1)]) for fake in (some, none))
+    assert asked_of(some.path) == Asked("retrieval", 1)
+    assert asked_of(none.path) == Asked(None, 2)
+
+
+def test_a_table_that_cannot_be_read_tells_nothing(tmp_path):
+    found = run(tmp_path, service(), [case(0)])
+    (found.path / CASES).write_bytes(b"PAR1")
+    assert asked_of(found.path) == Asked(None, None)
+    (found.path / CASES).unlink()
+    assert asked_of(found.path) == Asked(None, None)
+
+
+def test_the_newest_run_of_answers_is_named(tmp_path):
+    interrupted_run(tmp_path, service(), 2, 1)
+    older, newer = (answer_run(tmp_path, answer_service(), [case(0)], top_k=k) for k in (3, 5))
+    retrieved = run(tmp_path, service(), [case(0)])
+    with pytest.raises(UsageError, match=f"the newest run of answers is {newer.run_id}"):
+        score_answers(retrieved)
+    (newer.path / "manifest.json").write_text("{", encoding="utf-8")
+    assert older.run_id in str(without_answers(retrieved))
+
+
+def test_without_one_the_command_is_named(tmp_path):
+    retrieved = run(tmp_path, service(), [case(0)])
+    assert str(without_answers(retrieved)).endswith("make one with `ragwb answer-eval`")
