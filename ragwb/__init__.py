@@ -27,8 +27,11 @@ _HOMES = {
     "answer_sections": "ragwb.report",
     "browse": "ragwb.view.browser",
     "charts": "ragwb.view",
+    "compare": "ragwb.decide.compare",
+    "compare_sections": "ragwb.report",
     "evaluate": "ragwb.report.evaluation",
     "evaluate_answers": "ragwb.report.answer_evaluation",
+    "gate": "ragwb.report.gating",
     "judge_sections": "ragwb.report",
     "label_sheet": "ragwb.view.labelling",
     "latencies": "ragwb.measure.cost",
@@ -46,7 +49,15 @@ _HOMES = {
     "triage_sections": "ragwb.report",
 }
 _MODULES = frozenset(
-    {"answer_sections", "charts", "judge_sections", "sections", "triage", "triage_sections"}
+    {
+        "answer_sections",
+        "charts",
+        "compare_sections",
+        "judge_sections",
+        "sections",
+        "triage",
+        "triage_sections",
+    }
 )
 
 __all__ = [
@@ -54,8 +65,11 @@ __all__ = [
     "answer_sections",
     "browse",
     "charts",
+    "compare",
+    "compare_sections",
     "evaluate",
     "evaluate_answers",
+    "gate",
     "judge_sections",
     "label_sheet",
     "latencies",

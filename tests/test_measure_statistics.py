@@ -110,14 +110,16 @@ def test_holm_by_hand() -> None:
 
 
 # Many changed cases.
-def test_many_changed_cases_have_the_spread_of_their_mean():
-    values = np.random.default_rng(1).normal(0.1, 1.0, (6_000, 2))
+@pytest.mark.parametrize("digits", [1, 12], ids=["many alike", "none alike"])
+@pytest.mark.parametrize("n_unchanged", [0, 3_000])
+def test_many_changed_cases_have_the_spread_of_their_mean(digits: int, n_unchanged: int) -> None:
+    values = np.random.default_rng(1).normal(0.1, 1.0, (7_000, 2)).round(digits)
+    values = np.vstack([values, np.zeros((n_unchanged, 2))])
     first = bootstrap_means(values, resamples=2_000)
     for column, interval in zip(values.T, first, strict=True):
         error = 1.959964 * column.std() / np.sqrt(len(column))
         assert interval.low == pytest.approx(column.mean() - error, abs=error / 10)
         assert interval.high == pytest.approx(column.mean() + error, abs=error / 10)
-    # Blocks are worked on in any order, and draw from generators of their own.
     assert bootstrap_means(values, resamples=2_000) == first
 
 

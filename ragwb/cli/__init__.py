@@ -14,10 +14,12 @@ from collections.abc import Sequence
 import typer
 
 from ragwb.cli.answer_eval import answer_app
+from ragwb.cli.compare import compare_app
 from ragwb.cli.demo import demo_app
 from ragwb.cli.drill import drill_app
 from ragwb.cli.evaluate import evaluate_app
 from ragwb.cli.export import export_app
+from ragwb.cli.gate import gate_app
 from ragwb.cli.golden import golden_app
 from ragwb.cli.judge import judge_app
 from ragwb.cli.notebooks import join_parameters, notebooks_app
@@ -25,6 +27,7 @@ from ragwb.cli.rules import rules_app
 from ragwb.cli.runs import runs_app
 from ragwb.cli.service import service_app
 from ragwb.cli.triage import triage_app
+from ragwb.cli.weekly import weekly_app
 from ragwb.errors import DataError, RagwbError
 from ragwb.html import plain
 
@@ -48,6 +51,9 @@ for commands in (
     evaluate_app,
     answer_app,
     triage_app,
+    compare_app,
+    gate_app,
+    weekly_app,
     notebooks_app,
     service_app,
     export_app,

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ragwb.errors import MetricError
-from ragwb.measure.background import in_background
 
 RESAMPLES = 10_000
 SEED = 20_250_101
 CONFIDENCE = 0.95
 _Z = 1.959963984540054  # the normal distribution's 97.5 % point
 _CELLS = 4_000_000  # weights held at a time: resamples of a block times changed cases
-_MANY = 5_000  # from so many changed cases on, a resample is counted at a time, two blocks at once
+_MANY = 5_000  # from so many changed cases on, counting a resample at a time is faster
+_ALIKE = 50  # so often must rows be alike, on average, for a draw of each kind of row to be faster
 
 Floats = npt.NDArray[np.float64]
 
@@ -242,25 +242,36 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def _resampled_means(table: Floats, resamples: int, rng: np.random.Generator) -> Floats:
     changed = table[np.any(table != 0, axis=1)]
     n, m = len(table), len(changed)
+    if m >= _MANY:
+        alike, sizes = np.unique(changed, axis=0, return_counts=True)
+        if _ALIKE * len(alike) <= m:
+            return _means_of_alike(alike, sizes, n, resamples, rng)
     means = np.zeros((resamples, table.shape[1]))
     step = max(1, _CELLS // max(m, 1))
-    starts = range(0, resamples if m else 0, step)
-    is_many = m >= _MANY
-    # Each block draws from a generator of its own where several are worked on at once, so that
-    # which one is done first changes nothing.
-    rngs = rng.spawn(len(starts)) if is_many else [rng] * len(starts)
-
-    def fill(block: tuple[int, np.random.Generator]) -> None:
-        start, own = block
+    for start in range(0, resamples if m else 0, step):
         size = min(step, resamples - start)
-        drawn = own.binomial(n, m / n, size=size)
-        weights = _many_weights(drawn, m, own) if is_many else _few_weights(drawn, m, own)
+        drawn = rng.binomial(n, m / n, size=size)
+        weights = _few_weights(drawn, m, rng) if m < _MANY else _many_weights(drawn, m, rng)
         means[start : start + size] = weights @ changed / n
-
-    blocks = zip(starts, rngs, strict=True)
-    for _ in in_background(fill, blocks, workers=2) if is_many else map(fill, blocks):
-        pass
     return means
+
+
+def _means_of_alike(
+    alike: Floats,
+    sizes: npt.NDArray[np.int64],
+    n: int,
+    resamples: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """The means of resamples of n cases, of which so many have each of these rows, the rest zeros.
+
+    How often rows that are alike are drawn together is multinomial: the same distribution again.
+    """
+    shares = np.append(sizes, n - sizes.sum()) / n
+    step = max(1, _CELLS // len(shares))
+    starts = range(0, resamples, step)
+    drawn = (rng.multinomial(n, shares, size=min(step, resamples - i)) for i in starts)
+    return np.vstack([weights[:, :-1] @ alike / n for weights in drawn])
 
 
 def _few_weights(drawn: npt.NDArray[np.int64], m: int, rng: np.random.Generator) -> Floats:

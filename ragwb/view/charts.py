@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragwb.html import visible
 from ragwb.view.answer_charts import answer_figures
+from ragwb.view.compare_charts import compare_figures, compare_slices, quality_against_cost
 from ragwb.view.journey import rank_journey
 from ragwb.view.judge_charts import judge_agreement
 from ragwb.view.panel import frame_rows
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
 __all__ = [
     "CURVE_METRICS",
     "answer_figures",
+    "compare_figures",
+    "compare_slices",
     "funnel",
     "judge_agreement",
     "latency_by_stage",
     "losses_by_stage",
     "losses_by_tag",
+    "quality_against_cost",
     "rank_journey",
     "score_by_k",
     "score_by_slice",

@@ -1,0 +1,271 @@
+"""What a gate says: the verdict, every rule with what it was held against, and who decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from ragwb import html
+from ragwb.decide.policy import Policy
+from ragwb.decide.thresholds import EXIT_CODES, Verdict
+from ragwb.html import plain
+from ragwb.measure.shown import text_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Status = Literal["pass", "fail", "undecided", "advises", "unknown"]
+Block = Literal["cases", "safety", "floors", "regression", "budget"]
+
+_GRAVITY: tuple[Status, ...] = ("fail", "undecided", "advises", "unknown", "pass")
+_SHOWN = ("block", "rule", "slice", "status", "value", "limit", "n")
+MOST_NAMES = 12
+"""So many case ids stand in a line; the JSON holds all."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleResult:
+    """One rule of a policy held against a run.
+
+    Attributes:
+        block: of the policy; `cases` for what every policy asks: that there is something to decide.
+        rule: its name, such as `min recall@5`, `max_broken` or `acl_leak`.
+        status: pass, fail, undecided (it could not be held), advises (it may not block), or unknown
+            (it could not be held, and the policy lets it).
+        words: what was found, in a sentence with its counts.
+        read_as: what the rule asks, in a sentence.
+        slice: the cases that it is about; None for all blocking cases.
+        value: the figure in its own unit, None where there is none.
+        limit: in the same unit; None where there is none, as for safety.
+        n: cases behind the value, or results of a percentile.
+        counts: such as 9/10, of a rate of up to 100 cases.
+        case_ids: the cases behind a value that is not what it could be, the worst first.
+        line: of the policy's file.
+    """
+
+    block: Block
+    rule: str
+    status: Status
+    words: str
+    read_as: str
+    slice: str | None = None
+    value: float | None = None
+    limit: float | None = None
+    n: int | None = None
+    counts: str | None = None
+    case_ids: tuple[str, ...] = ()
+    line: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {**asdict(self), "case_ids": list(self.case_ids)}
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """Cases of a tier that decides nothing, for whoever promotes them.
+
+    Attributes:
+        tier: shadow or diagnostic.
+        n: cases of the tier.
+        n_known: those of which it is known whether they fail.
+        failed: ids of those that fail.
+    """
+
+    tier: str
+    n: int
+    n_known: int
+    failed: tuple[str, ...]
+
+    def words(self) -> str:
+        """The tier in a sentence."""
+        failed = f"{len(self.failed)}/{self.n_known} fail" if self.n_known else "none was scored"
+        return f"{self.tier}: {_cases(self.n)}, {failed}; they decide nothing"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class GateResult:
+    """A run held against a policy.
+
+    Attributes:
+        policy: as it was read.
+        run: the run's id.
+        baseline: the run id or the file that it was compared with; None without one.
+        rules: every rule, in the order of the policy.
+        counts: blocking cases: n_cases, n_scored, n_excluded, n_errors.
+        aside: the tiers that decide nothing.
+        notes: what a reader must know and no rule says, such as cases that are not compared.
+    """
+
+    policy: Policy
+    run: str
+    baseline: str | None
+    rules: tuple[RuleResult, ...]
+    counts: dict[str, int]
+    aside: tuple[Aside, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def verdict(self) -> Verdict:
+        """Fail for a blocker; else undecided where a rule is; else pass."""
+        found = {rule.status for rule in self.rules}
+        if "fail" in found:
+            return "fail"
+        return "undecided" if "undecided" in found else "pass"
+
+    @property
+    def exit_code(self) -> int:
+        """0 pass, 1 fail, 3 undecided."""
+        return EXIT_CODES[self.verdict]
+
+    @property
+    def state(self) -> str:
+        """What the policy suggests: ship, canary, hold, in its own words."""
+        return self.policy.states.of(self.verdict)
+
+    @property
+    def blockers(self) -> tuple[RuleResult, ...]:
+        """The rules that the run breaks."""
+        return self.of("fail")
+
+    @property
+    def undecided(self) -> tuple[RuleResult, ...]:
+        """The rules that could not be held."""
+        return self.of("undecided")
+
+    @property
+    def case_ids(self) -> tuple[str, ...]:
+        """The cases behind the blockers, each once."""
+        return tuple(dict.fromkeys(name for rule in self.blockers for name in rule.case_ids))
+
+    def of(self, status: Status) -> tuple[RuleResult, ...]:
+        """The rules of this status."""
+        return tuple(rule for rule in self.rules if rule.status == status)
+
+    def frame(self) -> pd.DataFrame:
+        """A row a rule, with the fields of `RuleResult`."""
+        import pandas as pd
+
+        names = list(RuleResult.__dataclass_fields__)
+        return pd.DataFrame([rule.to_dict() for rule in self.rules], columns=names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of `gate`, with the keys that scripts rely on."""
+        return {
+            "verdict": self.verdict,
+            "state": self.state,
+            "policy": self.policy.name,
+            "k": self.policy.k,
+            "run": self.run,
+            "baseline": self.baseline,
+            "counts": self.counts,
+            "blockers": [rule.to_dict() for rule in self.blockers],
+            "undecided": [rule.to_dict() for rule in self.undecided],
+            "rules": [rule.to_dict() for rule in self.rules],
+            "aside": [{**asdict(one), "failed": list(one.failed)} for one in self.aside],
+            "notes": list(self.notes),
+        }
+
+    def headline(self) -> str:
+        """The verdict, the state that it suggests and why, in a line."""
+        held = [rule for rule in self.rules if rule.status not in ("advises", "unknown")]
+        if self.verdict == "fail":
+            why = f"{len(self.blockers)} of {len(held)} rules broken"
+        elif self.verdict == "undecided":
+            why = f"{len(self.undecided)} of {len(held)} rules could not be held, none broken"
+        else:
+            why = f"all {len(held)} rules hold"
+        name = plain(self.policy.name, width=80)
+        return f"{self.verdict.upper()} → {plain(self.state, width=60)}: {why} ({name})"
+
+    def of_what(self) -> str:
+        """Which run was held against which baseline, and its blocking cases, in a line."""
+        counts = self.counts
+        against = f" against {plain(self.baseline)}" if self.baseline else ", no baseline"
+        return (
+            f"run {plain(self.run)}{against}, K {self.policy.k}: {counts['n_cases']} blocking "
+            f"cases = {counts['n_scored']} scored + {counts['n_excluded']} excluded + "
+            f"{counts['n_errors']} errors"
+        )
+
+    def reasons(self) -> Iterator[tuple[Status, str, tuple[str, ...]]]:
+        """What decided, the gravest first: a status, a sentence, and the cases behind it."""
+        statuses: tuple[Status, ...] = ("fail", "undecided", "advises")
+        for status in statuses:
+            for rule in self.of(status):
+                yield status, rule.words, rule.case_ids
+        if unknown := [rule.rule for rule in self.of("unknown")]:
+            yield "unknown", f"{', '.join(unknown)}: not observed, as the policy allows", ()
+
+    def rows(self) -> list[dict[str, object]]:
+        """A row a rule as people read it: blockers first, then what is undecided."""
+        return [
+            {
+                "block": rule.block,
+                "rule": rule.rule,
+                "slice": rule.slice,
+                "status": rule.status,
+                "value": number_words(rule.value, rule.counts),
+                "limit": number_words(rule.limit),
+                "n": None if rule.n is None else f"{rule.n}",
+            }
+            for rule in self.by_status()
+        ]
+
+    def by_status(self) -> list[RuleResult]:
+        """The rules, the gravest first, else in the order of the policy."""
+        return sorted(self.rules, key=lambda rule: _GRAVITY.index(rule.status))
+
+    def lines(self) -> list[str]:
+        """What a person reads before the table of rules, a line each, for a terminal."""
+        said = (f"- {s}: {plain(words)}{_named(ids)}" for s, words, ids in self.reasons())
+        notes = (f"note: {plain(note)}" for note in self.notes)
+        return [self.headline(), *said, self.of_what(), *notes, *(a.words() for a in self.aside)]
+
+    def __repr__(self) -> str:
+        rows: list[dict[str, object]] = [
+            {key: None if v is None else plain(v) for key, v in row.items()} for row in self.rows()
+        ]
+        return "\n".join([*self.lines(), *text_rows(rows, _SHOWN)])
+
+    def _repr_html_(self) -> str:
+        items = "".join(
+            html.tag("li", html.escape(f"{status}: {words}" + _named(case_ids)))
+            for status, words, case_ids in self.reasons()
+        )
+        head = html.tag("b", html.escape(self.headline()))
+        listed = html.tag("ul", items) if items else ""
+        after = (self.of_what(), *self.notes, *(one.words() for one in self.aside))
+        return "".join(
+            [
+                html.tag("div", head + listed, class_=f"rw-verdict rw-{self.verdict}"),
+                *(html.tag("p", html.escape(line), class_="rw-figures") for line in after),
+                html.table(self.rows(), _SHOWN, numeric=("value", "limit", "n")),
+            ]
+        )
+
+
+def number_words(value: float | None, counts: str | None = None) -> str | None:
+    """A value and its counts, with four digits after the point, from 10 on with one."""
+    if value is None:
+        return None
+    # Milliseconds and tokens are read as whole numbers.
+    written = f"{value:.{4 if abs(value) < 10 else 1}f}".rstrip("0").rstrip(".")
+    written = "0" if written == "-0" else written
+    return f"{written} ({counts})" if counts else written
+
+
+def names_words(case_ids: tuple[str, ...]) -> str:
+    """Case ids for a line of a terminal, and how many more there are."""
+    shown = ", ".join(plain(name, width=80) for name in case_ids[:MOST_NAMES])
+    rest = len(case_ids) - MOST_NAMES
+    return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+def _named(case_ids: tuple[str, ...]) -> str:
+    return f": {names_words(case_ids)}" if case_ids else ""
+
+
+def _cases(n: int) -> str:
+    return "1 case" if n == 1 else f"{n} cases"

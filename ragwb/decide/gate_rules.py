@@ -1,0 +1,231 @@
+"""The blocks of a policy that look at one run alone: safety, floors and the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ragwb.decide.gate_figures import Measured, blocking, measure
+from ragwb.decide.gate_result import RuleResult, Status, number_words
+from ragwb.decide.outcomes import Outcomes
+from ragwb.decide.policy import Policy
+from ragwb.decide.policy_blocks import SAFETY_RULES, Floor
+from ragwb.decide.policy_rules import JUDGED, SAFETY, Figure
+from ragwb.decide.safety import LEAK_RULES
+from ragwb.decide.thresholds import ROUNDING
+from ragwb.html import plain
+from ragwb.judge.standing import Standing
+
+# Why `measure.cases` calls a case an error of which no call failed.
+_NO_RESULT = "no result in the run"
+_FEWER_REPEATS = " repeats are there"
+UNCALIBRATED = Standing(False, "advises: no calibration on record for this model and rubric")
+
+_LEAK_HINT = (
+    "/explain was not asked about all that came back; `ragwb triage RUN` asks, while the service "
+    "answers"
+)
+_HINT = "what decides it was not observed"
+
+BUDGET: Mapping[str, str] = {
+    "max_p95_ms": "p95_ms",
+    "max_context_tokens": "context_tokens",
+    "max_model_calls": "model_calls",
+    "max_duplicate_rate": "duplicate_rate",
+}
+"""Absolute limits of the budget, and the figure of each; duplicates at the policy's K."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """What judges said, as far as a gate must know.
+
+    Attributes:
+        asked: whether verdicts were given at all.
+        standings: by figure, whether it may block; without one it only advises.
+    """
+
+    asked: bool = False
+    standings: Mapping[str, Standing] = field(default_factory=dict)
+
+    def adviser(self, figure: Figure) -> Standing | None:
+        """Why a figure only advises; None when it may block, or no judge was asked about it."""
+        if figure.name not in JUDGED or not self.asked:
+            return None
+        standing = self.standings.get(figure.name, UNCALIBRATED)
+        return None if standing.may_block else standing
+
+
+def check_cases(policy: Policy, outcomes: Outcomes) -> Iterator[RuleResult]:
+    """That there is a case to decide by."""
+    n = int((blocking(outcomes)["status"] == "scored").sum())
+    tiers = outcomes.frame["tier"].value_counts().to_dict()
+    held = ", ".join(f"{count} {tier}" for tier, count in tiers.items()) or "no case at all"
+    yield RuleResult(
+        "cases",
+        "blocking cases",
+        "pass" if n else "undecided",
+        f"{_cases(n)} scored" if n else f"0 blocking cases were scored: the run holds {held}",
+        "at least one blocking case must be scored; other tiers decide nothing",
+        value=float(n),
+        limit=1.0,
+        n=n,
+        line=policy.line(("policy",)),
+    )
+
+
+def check_safety(policy: Policy, outcomes: Outcomes) -> Iterator[RuleResult]:
+    """Each rule whose tolerance is zero: broken, unknown, or held."""
+    named = SAFETY if outcomes.kind == "retrieval" else SAFETY_RULES
+    line = policy.line(("safety",))
+    for rule in dict.fromkeys((*named, *outcomes.safety, *outcomes.safety_unknown)):
+        broken = outcomes.safety.get(rule, ())
+        status, words = _safety_status(policy, outcomes, rule, broken)
+        may = " (may stay unknown)" if rule in policy.safety.may_be_unknown else ""
+        read_as = f"no blocking case may break {rule}, in any repeat{may}"
+        yield RuleResult(
+            "safety", rule, status, words, read_as, value=_broken(status, broken), limit=0.0,
+            case_ids=broken, line=line,
+        )  # fmt: skip
+
+
+def _safety_status(
+    policy: Policy, outcomes: Outcomes, rule: str, broken: tuple[str, ...]
+) -> tuple[Status, str]:
+    if broken:
+        return "fail", f"{rule}: {_cases(len(broken))} broke it, and the tolerance is zero"
+    if rule not in outcomes.safety_unknown:
+        return "pass", f"{rule}: no case broke it"
+    why = f"{rule} is not known: {_LEAK_HINT if rule in LEAK_RULES else _HINT}"
+    if rule in policy.safety.may_be_unknown:
+        return "unknown", f"{why}; the policy lets it stay unknown"
+    return "undecided", why
+
+
+def _broken(status: Status, broken: tuple[str, ...]) -> float | None:
+    return float(len(broken)) if status in ("pass", "fail") else None
+
+
+def check_floors(policy: Policy, outcomes: Outcomes, judges: Judges) -> Iterator[RuleResult]:
+    """Each absolute limit, held against its figure over its slice."""
+    for index, floor in enumerate(policy.floors):
+        figure, cases = floor.figure, floor.cases
+        way = "min" if floor.max is None else "max"
+        found = measure(outcomes, figure, cases)
+        adviser = judges.adviser(figure)
+        status, words = _floor_status(floor, figure, found, outcomes)
+        if adviser is not None:
+            status, words = "advises", f"{words}; the judge {adviser.why}"
+        of = f" over cases with {cases}" if cases else ""
+        few = f"; with fewer than {floor.min_n}: undecided" if floor.min_n > 1 else ""
+        yield RuleResult(
+            block="floors",
+            rule=f"{way} {figure}",
+            status=status,
+            words=words,
+            read_as=f"{figure}{of} must be at {_WAY[way]} {floor.limit:g}{few}",
+            slice=None if cases is None else str(cases),
+            value=found.value,
+            limit=floor.limit,
+            n=found.n,
+            counts=found.counts,
+            case_ids=found.worse_than(floor.limit, figure),
+            line=policy.line(("floors", index)),
+        )
+
+
+_WAY = {"min": "least", "max": "most"}
+
+
+def _floor_status(
+    floor: Floor, figure: Figure, found: Measured, outcomes: Outcomes
+) -> tuple[Status, str]:
+    where = f" of {plain(str(floor.cases), width=80)}" if floor.cases else ""
+    name = f"{figure}{where}"
+    if found.value is None:
+        return "undecided", f"{name} is not known: {_why_unknown(figure, found, outcomes)}"
+    way = _WAY["min" if floor.max is None else "max"]
+    is_met = meets(found.value, floor.limit, figure)
+    shown = number_words(found.value, found.counts)
+    words = f"{name} is {shown} over {_of(figure, found.n)}, at {way} {floor.limit:g} wanted"
+    if found.n < floor.min_n:
+        few = f"{words}; decided from {floor.min_n} on, by the policy"
+        return "undecided", few
+    return ("pass" if is_met else "fail"), words
+
+
+def _why_unknown(figure: Figure, found: Measured, outcomes: Outcomes) -> str:
+    if figure.name in JUDGED:
+        return "give the verdicts of a judge"
+    if str(figure) not in outcomes.metrics and figure.is_mean:
+        only = " (it only retrieved)" if outcomes.kind == "retrieval" else ""
+        return f"the run does not hold it{only}"
+    return "it is undefined for every case" if not found.n else "it was not observed"
+
+
+def check_budget(policy: Policy, outcomes: Outcomes) -> Iterator[RuleResult]:
+    """Each absolute limit of the budget, then errors and missing results."""
+    for name, metric in BUDGET.items():
+        limit = getattr(policy.budget, name)
+        if limit is not None:
+            k = policy.k if metric == "duplicate_rate" else None
+            yield _budgeted(policy, outcomes, name, Figure(metric, k), limit)
+    yield from _check_errors(policy, outcomes)
+
+
+def _budgeted(
+    policy: Policy, outcomes: Outcomes, name: str, figure: Figure, limit: float
+) -> RuleResult:
+    found = measure(outcomes, figure)
+    status: Status = "undecided"
+    words = f"{figure} is not known: {_why_unknown(figure, found, outcomes)}"
+    if found.value is not None:
+        status = "pass" if meets(found.value, limit, figure) else "fail"
+        shown = number_words(found.value, found.counts)
+        words = f"{figure} is {shown} over {_of(figure, found.n)}, at most {limit:g} wanted"
+    return RuleResult(
+        "budget", name, status, words, f"{figure} must be at most {limit:g}",
+        value=found.value, limit=limit, n=found.n, counts=found.counts,
+        case_ids=found.worse_than(limit, figure), line=policy.line(("budget", name)),
+    )  # fmt: skip
+
+
+def _check_errors(policy: Policy, outcomes: Outcomes) -> Iterator[RuleResult]:
+    """Errors decide nothing by themselves: too many of them leave the run undecided."""
+    cases = blocking(outcomes)
+    errors = cases[cases["status"] == "error"]
+    reasons = errors["reason"].fillna("").astype(str)
+    is_missing = (reasons == _NO_RESULT) | reasons.str.endswith(_FEWER_REPEATS)
+    failed, missing = (tuple(errors.loc[mask, "case_id"]) for mask in (~is_missing, is_missing))
+    most = policy.budget.max_errors
+    yield RuleResult(
+        "budget", "max_errors", "pass" if len(failed) <= most else "undecided",
+        f"{_cases(len(failed))} of {len(cases)} failed to be answered, at most {most} may",
+        f"at most {most} blocking cases may fail to be answered; beyond: undecided",
+        value=float(len(failed)), limit=float(most), n=len(cases), case_ids=failed,
+        line=policy.line(("budget", "max_errors")),
+    )  # fmt: skip
+    is_fine = policy.budget.allow_incomplete or not missing
+    yield RuleResult(
+        "budget", "allow_incomplete", "pass" if is_fine else "undecided",
+        f"{_cases(len(missing))} of {len(cases)} lack a result or a repeat",
+        "blocking cases may lack results" if policy.budget.allow_incomplete
+        else "every blocking case must have a result for each repeat; else: undecided",
+        value=float(len(missing)), limit=None if policy.budget.allow_incomplete else 0.0,
+        n=len(cases), case_ids=missing, line=policy.line(("budget", "allow_incomplete")),
+    )  # fmt: skip
+
+
+def meets(value: float, limit: float, figure: Figure) -> bool:
+    """Whether a value is on the right side of a limit, or on it."""
+    if figure.direction == "higher":
+        return value >= limit - ROUNDING
+    return value <= limit + ROUNDING
+
+
+def _of(figure: Figure, n: int) -> str:
+    return _cases(n) if figure.is_mean else ("1 result" if n == 1 else f"{n} results")
+
+
+def _cases(n: int) -> str:
+    return "1 case" if n == 1 else f"{n} cases"

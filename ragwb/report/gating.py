@@ -1,0 +1,95 @@
+"""A run held against a policy, with what judges say of its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragwb.decide.gate import gate as gate_run
+from ragwb.decide.gate_result import GateResult
+from ragwb.decide.policy import Policy, load_policy
+from ragwb.judge.standing import JudgePolicy, Standing, accept
+from ragwb.measure.answered import JudgedAnswer
+from ragwb.measure.rule_pack import load_pack
+from ragwb.report.answer_judging import FIGURES_OF_KIND, Judging, consult_judges
+from ragwb.report.judging import standing_of
+from ragwb.runs.answered import score_answers
+from ragwb.runs.store import Run, load_run
+
+if TYPE_CHECKING:
+    from ragwb.settings import Settings
+
+Pair = tuple[str, int]
+
+
+def gate(
+    run: Run | str | Path,
+    policy: Policy | str | Path,
+    *,
+    baseline: Run | str | Path | None = None,
+    verdicts: Sequence[str | Path] = (),
+    rubrics: Sequence[str | Path] = (),
+    rules: str | Path | None = None,
+    settings: Settings | None = None,
+) -> GateResult:
+    """Hold a run against a release policy: pass, fail or undecided, with every blocker named.
+
+    Args:
+        run: a sealed run, or an id, a unique prefix, a path, `latest` or a baseline's name.
+        policy: a TOML file, or a policy that was read.
+        baseline: a run, found in the same ways, or a JSON file of figures such as the report of an
+            eval. Without one, rules that compare are undecided.
+        verdicts: files of a judge's verdicts on this run's answers. What rests on them blocks only
+            with a calibration on record that meets the policy, and advises else.
+        rubrics: the rubrics that they follow, beside those that come with ragwb.
+        rules: a rule pack, by default the one that comes with ragwb.
+        settings: where runs and calibrations are; default the settings in force.
+
+    Raises:
+        DataError: the policy, a run, or a file of figures, rules, verdicts or rubrics is wrong.
+        UsageError: the policy or the verdicts are not for this run; no case in common.
+    """
+    policy = policy if isinstance(policy, Policy) else load_policy(policy)
+    opened = run if isinstance(run, Run) else load_run(run, settings)
+    pack = load_pack(None if rules is None else Path(rules))
+    judged: Mapping[Pair, JudgedAnswer] | None = None
+    standings: dict[str, Standing] = {}
+    if verdicts:
+        scores = score_answers(opened, pack)
+        broken = {pair: bool(outcome.failures) for pair, outcome in scores.outcomes.items()}
+        judging = consult_judges(
+            opened, verdicts, rubrics=rubrics, broken=broken, settings=settings
+        )
+        judged, standings = _by_policy(judging, policy, broken, settings)
+    return gate_run(
+        opened,
+        policy,
+        baseline=baseline,
+        verdicts=judged,
+        standings=standings,
+        rules=pack,
+        settings=settings,
+    )
+
+
+def _by_policy(
+    judging: Judging, policy: Policy, broken: Mapping[Pair, bool], settings: Settings | None
+) -> tuple[dict[Pair, JudgedAnswer], dict[str, Standing]]:
+    """What judges said, accepted as far as this policy lets each of them decide."""
+    wanted = JudgePolicy(policy.judge.min_kappa, policy.judge.min_labels)
+    standings: dict[str, Standing] = {}
+    judged = dict(judging.answers)
+    for judge in judging.judges:
+        standing = standing_of(judge.rubric, judge.verdicts, wanted, settings)
+        standings |= dict.fromkeys(FIGURES_OF_KIND[judge.rubric.kind], standing)
+        if judge.rubric.kind != "answer":
+            continue
+        for pair, opinion in judging.opinions.items():
+            rules_pass = not broken.get(pair, False)
+            decided = accept(rules_pass, opinion.scores, judge.rubric, standing).accepted
+            if pair in judged:
+                accepted = decided if standing.may_block else None
+                judged[pair] = replace(judged[pair], accepted=accepted)
+    return judged, standings
