@@ -16,6 +16,7 @@ from ragwb.golden.dataset import load_dataset
 from ragwb.judge import default_rubric, draw_sample, write_sheet
 from ragwb.judge.items import Item
 from ragwb.measure.metric import HEADLINE
+from ragwb.runs.baselines import save_baseline
 from ragwb.runs.runner import run_retrieval
 from ragwb.runs.scoring import score
 from ragwb.settings import load_settings, shared_file
@@ -114,7 +115,9 @@ def test_the_python_of_the_readme_runs(tmp_path, monkeypatch):
     write_judging(tmp_path)
     fake = service(results={"q2": []}, answers={})
     settings = load_settings(base_url="http://service.example")
-    run_retrieval(load_dataset("cases.jsonl"), settings, top_k=5, transport=fake.transport())
+    run = run_retrieval(load_dataset("cases.jsonl"), settings, top_k=5, transport=fake.transport())
+    save_baseline(settings, "baseline", run.path)
+    (tmp_path / "policy.toml").write_text("policy = 'p'\nk = 5\n[regression]\nmax_broken = 0\n")
     with fake.serve() as url:
         exec(compile(code.replace("http://127.0.0.1:8081", url), "README.md", "exec"), {})
     assert fake.asked.count("q1") == 3

@@ -1,0 +1,134 @@
+"""What a manager reads of a period: the verdict, what changed since last week, where to look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ragwb.decide.comparison import Comparison
+    from ragwb.decide.period import Series
+    from ragwb.decide.period_verdict import Blocker
+
+_MOST_BLOCKERS = 2
+_MOST_NAMES = 3
+_COSTS = {"p95_ms": ("p95", "ms"), "context_tokens": ("context", "tokens a case")}
+
+
+def three_lines(series: Series) -> tuple[str, str, str]:
+    """The verdict with its blockers, what changed since last week, and where to look first.
+
+    A line of text each, not escaped for HTML or Markdown.
+    """
+    return _verdict_line(series), _change_line(series), _look_line(series)
+
+
+def reference_words(series: Series) -> str:
+    """What the last run is held against, in words."""
+    if series.reference is None:
+        return "there is no other run"
+    if series.is_week_apart:
+        return f"week {series.reference.week}"
+    return "the run before, for none is of an earlier week"
+
+
+def case_words(case_ids: Sequence[str], most: int = _MOST_NAMES) -> str:
+    """The first of some cases, and how many more there are."""
+    shown = ", ".join(case_ids[:most])
+    return f"{shown} and {len(case_ids) - most} more" if len(case_ids) > most else shown
+
+
+def figure_words(row: Mapping[str, Any] | None) -> str:
+    """A share of cases, led by its counts where it has any; – where it is undefined."""
+    if row is None or row["value"] is None:
+        return "–"
+    value = f"{row['value']:.3f}"
+    return f"{row['counts']} ({value})" if row["counts"] else value
+
+
+def _verdict_line(series: Series) -> str:
+    found = series.verdict
+    state = f" → {found.state}" if found.state else ""
+    reasons = [*map(_blocker_words, found.blockers), *found.undecided]
+    shown = "; ".join(reasons[:_MOST_BLOCKERS])
+    rest = len(reasons) - _MOST_BLOCKERS
+    more = f"; and {rest} more {'reason' if rest == 1 else 'reasons'}" if rest > 0 else ""
+    why = f"{shown}{more}" if reasons else "nothing that decides is broken"
+    return f"{found.verdict.upper()}{state}: {why} ({found.by})"
+
+
+def _blocker_words(blocker: Blocker) -> str:
+    # The sentence of a rule may name its cases itself.
+    if not blocker.case_ids or blocker.case_ids[0] in blocker.words:
+        return blocker.words
+    return f"{blocker.words}: {case_words(blocker.case_ids)}"
+
+
+def _change_line(series: Series) -> str:
+    comparison = series.comparison
+    if series.problem:
+        return f"{_level(series)}; not compared: {series.problem}"
+    if comparison is None:
+        return f"This is the first run of its series in the store: {_level(series)}"
+    changed = f"{len(comparison.fixed)} fixed, {len(comparison.broken)} broken of {comparison.n}"
+    high = [case_id for case_id in comparison.broken if case_id in _high_risk(comparison)]
+    changed += f" ({len(high)} of high risk: {case_words(high)})" if high else ""
+    parts = [changed, _level(series), *_moved(comparison)]
+    return f"Since {reference_words(series)}: {'; '.join(parts)}"
+
+
+def _high_risk(comparison: Comparison) -> set[str]:
+    pairs = comparison.pairs
+    return set(pairs.loc[pairs["risk"] == "high", "case_id"])
+
+
+def _level(series: Series) -> str:
+    """How many cases of the last run fail, and its leading figure, beside those of the other."""
+    latest, before, metric = series.latest, series.reference, series.metric
+    fail = f"{latest.n_failed}/{latest.outcomes.n_scored} fail"
+    figure = f"{metric} {figure_words(latest.figure(metric))}"
+    if before is not None:
+        fail += f", was {before.n_failed}/{before.outcomes.n_scored}"
+        figure += f", was {figure_words(before.figure(metric))}"
+    return f"{fail}; {figure}"
+
+
+def _moved(comparison: Comparison) -> Iterator[str]:
+    """Time and tokens beside quality, always."""
+    for name in _COSTS:
+        row = comparison.delta(name)
+        if row is not None and row["delta"] is not None:
+            what, unit = _COSTS[name]
+            moved = f"{row['delta']:+,.0f} {unit}" if round(row["delta"]) else "as before"
+            yield f"{what} {moved}"
+
+
+def _look_line(series: Series) -> str:
+    found = list(_looks(series))
+    return f"Look first at {'; then '.join(found[:2])}" if found else "Nothing asks for a look"
+
+
+def _looks(series: Series) -> Iterator[str]:
+    """Where to look, the most urgent first."""
+    for blocker in series.verdict.blockers:
+        if blocker.case_ids:
+            yield f"{case_words(blocker.case_ids)} ({blocker.rule})"
+            break
+    if series.comparison is not None and series.comparison.broken:
+        yield f"{case_words(series.comparison.broken)}, newly broken"
+    drifting = [one for one in series.slices if one.drifts and len(one.broken) > len(one.fixed)]
+    if drifting:
+        worst = drifting[0]
+        yield (
+            f"{slice_words(worst.field, worst.slice)}: {len(worst.broken)} broken, "
+            f"{len(worst.fixed)} fixed of {worst.n} since {series.points[0].at:%Y-%m-%d}"
+        )
+    if series.latest.stages:
+        stage, n = max(series.latest.stages.items(), key=lambda item: item[1])
+        total = sum(series.latest.stages.values())
+        yield f"stage {stage}, where {n} of {total} failed cases are lost"
+
+
+def slice_words(field: str, name: str | None) -> str:
+    """A slice by its field and value, such as domain 退款."""
+    return f"{field.removeprefix('tags.')} {'(none)' if name is None else name}"
