@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -145,3 +147,9 @@ def test_a_ratio_without_a_denominator_on_a_side_has_no_change():
     assert bootstrap_ratio_change(one, zero) is None
     with pytest.raises(MetricError, match="a value is null"):
         bootstrap_ratio_change((np.array([np.nan]), np.ones(1)), (np.ones(1), np.ones(1)))
+
+
+def test_mcnemar_of_many_flips_is_that_of_the_normal_distribution() -> None:
+    fixed, broken = 20_300, 20_000
+    z = (fixed - broken - 1) / math.sqrt(fixed + broken)
+    assert mcnemar(fixed, broken) == pytest.approx(math.erfc(z / math.sqrt(2)), rel=0.001)

@@ -104,7 +104,8 @@ def _case_columns(
     head = ("case_id", "status", "reason", "expected", "tier", "set", "risk", "weight")
     frame = pd.DataFrame(rows, columns=[*head, *tags, "n_repeats"])
     means = grouped[list(FIGURES)].mean()
-    n_failed = grouped["correct_rate"].agg(lambda correct: int((correct == 0).sum()))
+    is_wrong = results["correct_rate"] == 0
+    n_failed = is_wrong.groupby(results["case_id"], sort=False).sum()
     frame = frame.join(means, on="case_id").join(n_failed.rename("n_failed"), on="case_id")
     frame["n_failed"] = frame["n_failed"].fillna(0).astype(int)
     frame.loc[~_keeps_figures(frame), list(FIGURES)] = float("nan")

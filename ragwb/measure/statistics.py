@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -216,8 +215,12 @@ def mcnemar(fixed: int, broken: int) -> float:
     if fixed < 0 or broken < 0:
         raise MetricError(f"McNemar: {fixed} fixed and {broken} broken: counts are 0 or more")
     n = fixed + broken
-    tail = sum(math.comb(n, i) for i in range(min(fixed, broken) + 1))
-    return min(1.0, float(Fraction(2 * tail, 2**n)))
+    # Each binomial coefficient follows from the one before it; the quotient is rounded once.
+    tail = term = 1
+    for i in range(min(fixed, broken)):
+        term = term * (n - i) // (i + 1)
+        tail += term
+    return min(1.0, 2 * tail / (1 << n))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
