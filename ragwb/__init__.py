@@ -8,6 +8,8 @@ The flow, in a notebook:
     scores = rw.score(run, k=[1, 3, 5])            # .frame · .summary() · .by("tags.domain")
     evaluation = rw.evaluate(run, limits={"min_recall": 0.8})
     bad = rw.triage(run, k=5)                      # .frame · .stages() · .case("refund-time")
+    diff = rw.compare("baseline", run, k=5)        # .fixed · .broken · .deltas()
+    rw.gate(run, "policy.toml", baseline="baseline")
     rw.charts.score_by_k(scores)
     rw.record(evaluation.to_dict())                # what a headless run hands to its caller
 
@@ -38,6 +40,7 @@ _HOMES = {
     "load_dataset": "ragwb.golden.dataset",
     "load_run": "ragwb.runs.store",
     "load_settings": "ragwb.settings",
+    "period": "ragwb.decide.period",
     "record": "ragwb.report.notebook",
     "review_judge": "ragwb.report.judging",
     "run_answers": "ragwb.runs.runner",
@@ -47,6 +50,7 @@ _HOMES = {
     "setup": "ragwb.view.theme",
     "triage": "ragwb",
     "triage_sections": "ragwb.report",
+    "weekly_sections": "ragwb.report",
 }
 _MODULES = frozenset(
     {
@@ -57,6 +61,7 @@ _MODULES = frozenset(
         "sections",
         "triage",
         "triage_sections",
+        "weekly_sections",
     }
 )
 
@@ -76,6 +81,7 @@ __all__ = [
     "load_dataset",
     "load_run",
     "load_settings",
+    "period",
     "record",
     "review_judge",
     "run_answers",
@@ -85,6 +91,7 @@ __all__ = [
     "setup",
     "triage",
     "triage_sections",
+    "weekly_sections",
 ]
 
 

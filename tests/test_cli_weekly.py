@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import shlex
 import sys
 
@@ -89,13 +90,16 @@ def test_without_a_browser_nothing_is_run(weekly, monkeypatch, tmp_path):
     assert not list(tmp_path.rglob("*.html"))
 
 
-def test_a_schedule_is_printed_with_whole_paths_and_nothing_is_made(weekly, tmp_path):
+def test_a_schedule_is_printed_with_whole_paths_and_nothing_is_made(weekly, tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGWB_CHROMIUM", "/opt/chromium")
+    home = os.environ["RAGWB_HOME"]
     policy = tmp_path / "gate.toml"
     out, _ = weekly("--schedule", "--pdf", "--policy", "gate.toml", "--dataset", "v 1")
-    (line,) = (line for line in out.splitlines() if line.startswith("30 6"))
+    (line,) = (line for line in out.splitlines() if line.startswith("0 20"))
     words = shlex.split(line.split(" ", 5)[5])
     assert words[:3] == ["cd", str(tmp_path), "&&"]
     assert words[3:] == [
+        *("/usr/bin/env", f"RAGWB_HOME={home}", "RAGWB_CHROMIUM=/opt/chromium"),
         *(sys.executable, "-m", "ragwb", "weekly", "--pdf"),
         *("--dataset", "v 1", "--policy", str(policy)),
     ]

@@ -123,6 +123,11 @@ def test_one_dataset_version_is_asked_for_and_the_others_are_counted(four):
         weekly(four, dataset="v3")
 
 
+def test_the_week_before_is_of_the_dataset_version_that_is_asked_for(four):
+    found = weekly(four, since="2026-W04", until="2026-W04", dataset="v2")
+    assert (found.series[0].reference, found.n_other) == (None, 0)
+
+
 def test_a_period_without_runs_is_an_error_that_says_what_to_do(four, tmp_path):
     with pytest.raises(RunError, match=r"no finished run .* --since takes earlier ones"):
         weekly(four, since="2025-01-01", until="2025-12-31")

@@ -154,6 +154,7 @@ def test_answers_have_figures_of_their_own(tmp_path):
     text = "".join(part(found).text for part in PARTS)
     assert "claim_coverage" in text
     assert weekly_to_markdown(found)
+    assert "1 shadow case apart, in no figure here" in sections.overview(found).text
 
 
 def test_answers_of_several_repeats_have_intervals_too(tmp_path):
@@ -168,6 +169,9 @@ def test_weeks_without_a_run_are_named(tmp_path):
     write_week(tmp_path, 3, ALL)
     panel = sections.overview(period(settings(tmp_path), **DAYS))
     assert "in 2 weeks: 2026-W03, 2026-W04." in panel.text
+    assert "is of 2026-01-26, 339 days before the period ends." in panel.text
+    near = period(settings(tmp_path), "2026-W05", "2026-W05")
+    assert "before the period ends" not in sections.overview(near).text
 
 
 def test_what_cannot_be_shown_is_said(tmp_path):

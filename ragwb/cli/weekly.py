@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -95,17 +96,23 @@ def _print_schedule(
     *,
     pdf: bool,
 ) -> None:
+    from ragwb.report.pdf import BROWSER
     from ragwb.report.schedule import schedule_text
+    from ragwb.settings import load_settings
 
     options: list[str] = ["--pdf"] if pdf else []
     options += ["--dataset", dataset] if dataset else []
     options += ["--policy", str(policy.expanduser().absolute())] if policy else []
     options += ["--baseline", baseline] if baseline else []
     options += ["--report", str(report.expanduser().absolute())] if report else []
-    from ragwb.settings import load_settings
 
     program = [sys.executable, "-m", "ragwb"]
-    text = schedule_text(program, ["weekly", *options], load_settings().root)
+    settings = load_settings()
+    # What is set in this shell is not in that of cron.
+    environment = {"RAGWB_HOME": str(settings.home)} if "RAGWB_HOME" in os.environ else {}
+    if pdf and BROWSER in os.environ:
+        environment[BROWSER] = os.environ[BROWSER]
+    text = schedule_text(program, ["weekly", *options], settings.root, environment)
     typer.echo(text, nl=False)
 
 

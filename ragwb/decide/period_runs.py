@@ -60,12 +60,12 @@ def list_period(settings: Settings, span: Span, dataset: str | None) -> Listed:
         at = _made_at(entry)
         if entry.manifest is None or at is None:
             left_out.append(LeftOut(entry.run_id, "its manifest cannot be read, or has no time"))
-        elif at.date() < span.since:
-            earlier += [entry] if entry.status == "sealed" else []
-        elif not span.holds(at):
+        elif at.date() > span.until:
             continue
         elif dataset is not None and entry.manifest.dataset_version != dataset:
-            n_other += 1
+            n_other += span.holds(at)
+        elif at.date() < span.since:
+            earlier += [entry] if entry.status == "sealed" else []
         elif entry.status == "sealed":
             sealed.append((entry, at))
         else:

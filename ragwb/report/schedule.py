@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ragwb.errors import UsageError
 
-# Monday before people come, an hour that no change of clocks skips.
-_CRON = "30 6 * * 1"
-_CALENDAR = "Mon *-*-* 06:30:00"
+# Sunday evening: the week is whole and still gives the report its name, which is there on Monday.
+_CRON = "0 20 * * 0"
+_CALENDAR = "Sun *-*-* 20:00:00"
 
 
-def schedule_text(program: Sequence[str], arguments: Sequence[str], project: Path) -> str:
-    """A crontab line, and a systemd service with its timer, that make the report each Monday.
+def schedule_text(
+    program: Sequence[str],
+    arguments: Sequence[str],
+    project: Path,
+    environment: Mapping[str, str] | None = None,
+) -> str:
+    """A crontab line, and a systemd service with its timer, that make the report each Sunday.
 
     Args:
         program: what runs ragwb, with an absolute path.
         arguments: of the command, such as weekly, --pdf.
         project: the project's folder, absolute; the report is made there.
+        environment: variables that are set here and would not be there, such as RAGWB_HOME.
 
     Raises:
         UsageError: a path or an argument holds a line break, which neither file can hold.
     """
-    command = [*program, *arguments]
+    settings = [f"{name}={value}" for name, value in (environment or {}).items()]
+    command = [*(["/usr/bin/env", *settings] if settings else []), *program, *arguments]
     if any("\n" in part or "\r" in part for part in (*command, str(project))):
         raise UsageError("--schedule: a path or an option holds a line break")
     # In a crontab a percent sign ends the line.
@@ -45,7 +52,7 @@ ExecStart={started}
 
 # ~/.config/systemd/user/ragwb-weekly.timer
 [Unit]
-Description=Weekly report of ragwb, Mondays
+Description=Weekly report of ragwb, Sunday evenings
 
 [Timer]
 OnCalendar={_CALENDAR}

@@ -26,7 +26,7 @@ def _lines(period: Period) -> Iterator[str]:
     yield ""
     yield md(period.title())
     for series in period.series:
-        yield from _series(series)
+        yield from _series(series, period)
     yield from _part("Judges", rows_of.judge_rows(period), rows_of.JUDGE_COLUMNS, level=2)
     yield from _part("Left out", rows_of.left_out_rows(period), rows_of.LEFT_OUT_COLUMNS, level=2)
     if period.judge_problem:
@@ -35,14 +35,14 @@ def _lines(period: Period) -> Iterator[str]:
         yield f"\nRuns of other dataset versions: {period.n_other}"
 
 
-def _series(series: Series) -> Iterator[str]:
+def _series(series: Series, period: Period) -> Iterator[str]:
     yield ""
     yield f"## {md(series.name)}"
     yield ""
     verdict, *others = series.lines()
     yield f"**{md(verdict)}**"
     yield ""
-    for line in (*others, *rows_of.gap_words(series), *rows_of.shadow_words(series)):
+    for line in (*others, *rows_of.gap_words(series, period), *rows_of.shadow_words(series)):
         yield f"- {md(line)}"
     for title, change in (("Newly broken", "broken"), ("Newly fixed", "fixed")):
         against = f"{title} (since {reference_words(series)})"

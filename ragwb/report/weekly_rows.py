@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ragwb.decide.period_words import case_words, slice_words
 from ragwb.decide.weeks import missing_weeks
 from ragwb.report.compare_sections import changed_rows
-from ragwb.report.words import figure_words, interval_words
+from ragwb.report.words import count, figure_words, interval_words
 from ragwb.view.case_parts import cut
 from ragwb.view.panel import frame_rows
 from ragwb.view.trend_charts import run_labels
@@ -33,6 +33,7 @@ RUN_COLUMNS = ("run", "made", "golden set", "cases", "failing", "figure", "p95",
 LEFT_OUT_COLUMNS = ("run", "why")
 _MOST_OF_A_NOTE = 200
 _MOST_NAMES = 4
+_MOST_DAYS = 7  # a run older than a week is not this week's
 
 
 def change_rows(series: Series, change: str) -> list[Row]:
@@ -249,8 +250,14 @@ def left_out_rows(period: Period) -> list[Row]:
     return [{"run": one.run_id, "why": one.reason} for one in period.left_out]
 
 
-def gap_words(series: Series) -> Iterator[str]:
+def gap_words(series: Series, period: Period) -> Iterator[str]:
     """That weeks of the series have no run, which a chart with a column a run does not show."""
+    n_days = (period.span.until - series.latest.at.date()).days
+    if n_days > _MOST_DAYS:
+        yield (
+            f"The last run of {series.name} is of {series.latest.at:%Y-%m-%d}, "
+            f"{n_days} days before the period ends."
+        )
     gaps = missing_weeks(point.at for point in series.points)
     if gaps:
         named = case_words(gaps, _MOST_NAMES)
@@ -262,4 +269,5 @@ def shadow_words(series: Series) -> Iterator[str]:
     """How the cases of the tiers that decide nothing stand in the last run."""
     for row in frame_rows(series.latest.outcomes.frame.groupby("tier", as_index=False).size()):
         if row["tier"] != "blocking":
-            yield f"{row['size']} {row['tier']} cases stand apart and are in no figure here."
+            cases = count(row["size"], f"{row['tier']} case")
+            yield f"{cases} apart, in no figure here"

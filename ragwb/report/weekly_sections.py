@@ -39,7 +39,7 @@ _CHANGES = {"broken": "Newly broken", "fixed": "Newly fixed"}
 
 def overview(period: Period) -> Panel:
     """For each series the verdict in three lines; before all the table of contents' period."""
-    parts = [_by_series(period, lambda one, _: _verdict(one))]
+    parts = [_by_series(period, lambda one, _: _verdict(one, period))]
     named = f"{period.title()} · week {period.span.week}"
     named += f" · dataset {period.dataset}" if period.dataset else ""
     panel = _joined([*parts, Panel(plain(named), tag("p", escape(named), class_="rw-figures"))])
@@ -47,18 +47,18 @@ def overview(period: Period) -> Panel:
     return _joined([Panel("", tag("style", style)), panel, contents()])
 
 
-def _verdict(series: Series) -> Panel:
+def _verdict(series: Series, period: Period) -> Panel:
     verdict, changed, look = series.lines()
-    warnings = [*embedding_warning(series.latest.run), *rows_of.gap_words(series)]
+    warnings = [*embedding_warning(series.latest.run), *rows_of.gap_words(series, period)]
     warnings += series.notes.problems
     headline, _, why = verdict.partition(": ")
     return verdict_panel(
         series.verdict.verdict,
         headline,
         words=why,
-        steps=[changed, look, *rows_of.shadow_words(series)],
+        steps=[changed, look],
         warnings=warnings,
-        of_what=run_line(series.latest.run),
+        of_what=" · ".join([run_line(series.latest.run), *rows_of.shadow_words(series)]),
     )
 
 
