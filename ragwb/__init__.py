@@ -40,7 +40,7 @@ _HOMES = {
     "load_dataset": "ragwb.golden.dataset",
     "load_run": "ragwb.runs.store",
     "load_settings": "ragwb.settings",
-    "period": "ragwb.decide.period",
+    "period": "ragwb.decide.weekly.period",
     "record": "ragwb.report.notebook",
     "review_judge": "ragwb.report.judging",
     "run_answers": "ragwb.runs.runner",

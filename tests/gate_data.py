@@ -10,10 +10,10 @@ from typing import Any
 import pandas as pd
 from compare_data import row, side
 
-from ragwb.decide.gate import gate_outcomes
-from ragwb.decide.gate_result import GateResult, RuleResult
+from ragwb.decide.gate.gate import gate_outcomes
+from ragwb.decide.gate.policy import Policy, load_policy
+from ragwb.decide.gate.result import GateResult, RuleResult
 from ragwb.decide.outcomes import Outcomes
-from ragwb.decide.policy import Policy, load_policy
 
 HEAD = 'policy = "p"\nk = 5\n'
 UNKNOWN = '["forbidden_retrieved", "acl_leak", "tenant_leak", "stale_version_leak"]'

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from weekly_data import Week, case_id, settings, store
 
-from ragwb.decide.drift import (
+from ragwb.decide.weekly.drift import (
     FLIPS_TO_AND_FRO,
     drifting_slices,
     history,
     unstable_cases,
 )
-from ragwb.decide.drift import _flips as flips
-from ragwb.decide.series import dated_run, points_of
-from ragwb.decide.weeks import read_time
+from ragwb.decide.weekly.drift import _flips as flips
+from ragwb.decide.weekly.series import dated_run, points_of
+from ragwb.decide.weekly.weeks import read_time
 from ragwb.runs.store import list_runs, load_run
 
 ALL = Week(strength=1.0)

@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_data import case, run, service
 
-from ragwb.decide.gate import gate, gate_outcomes
-from ragwb.decide.gate_rules import Judges
+from ragwb.decide.gate.gate import gate, gate_outcomes
+from ragwb.decide.gate.rules import Judges
 from ragwb.errors import DataError, RunError, UsageError
 from ragwb.judge.standing import Standing
 

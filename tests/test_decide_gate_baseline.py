@@ -6,9 +6,9 @@ import pytest
 from gate_data import LENIENT, policy_file, rule
 from run_data import case, run, service
 
-from ragwb.decide.gate import gate
-from ragwb.decide.gate_baseline import load_stored
-from ragwb.decide.policy_rules import Figure
+from ragwb.decide.gate.baseline import load_stored
+from ragwb.decide.gate.gate import gate
+from ragwb.decide.gate.policy_rules import Figure
 from ragwb.errors import DataError
 from ragwb.report.evaluation import evaluate
 

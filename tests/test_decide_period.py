@@ -9,7 +9,7 @@ from run_data import interrupted_run, service
 from weekly_data import BASE, TOP_K, Week, case_id, settings, store, write_week
 from weekly_data import year as a_year
 
-from ragwb.decide.period import check_period, period
+from ragwb.decide.weekly.period import check_period, period
 from ragwb.errors import DataError, RunError, UsageError
 from ragwb.judge.standing import CALIBRATIONS
 from ragwb.runs.notes import Note, add_note

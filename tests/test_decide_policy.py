@@ -7,10 +7,10 @@ from gate_data import HEAD, policy_file
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragwb.decide.policy import load_policy
-from ragwb.decide.policy_blocks import SAFETY_RULES
-from ragwb.decide.policy_lines import key_lines, key_twice, line_of, place_words
-from ragwb.decide.policy_rules import AT_K, WITHOUT_K, Slice, find_figure, find_slice
+from ragwb.decide.gate.policy import load_policy
+from ragwb.decide.gate.policy_blocks import SAFETY_RULES
+from ragwb.decide.gate.policy_lines import key_lines, key_twice, line_of, place_words
+from ragwb.decide.gate.policy_rules import AT_K, WITHOUT_K, Slice, find_figure, find_slice
 from ragwb.errors import DataError
 from ragwb.settings import shared_file
 

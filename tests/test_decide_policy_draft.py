@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_data import case, run, service
 
-from ragwb.decide.gate import gate, gate_outcomes
+from ragwb.decide.gate.gate import gate, gate_outcomes
+from ragwb.decide.gate.policy import load_policy
+from ragwb.decide.gate.policy_draft import draft_policy
 from ragwb.decide.outcomes import outcomes_of
-from ragwb.decide.policy import load_policy
-from ragwb.decide.policy_draft import draft_policy
 
 
 def drafted(folder, outcomes):

@@ -6,7 +6,7 @@ import pytest
 from weekly_data import Week, difficulty, settings, write_week
 
 from ragwb.decide.outcomes import outcomes_from, outcomes_of
-from ragwb.decide.trend import FIGURE_COLUMNS, figure_rows, percentile_interval, set_rows
+from ragwb.decide.weekly.trend import FIGURE_COLUMNS, figure_rows, percentile_interval, set_rows
 from ragwb.measure.cost import percentile
 from ragwb.runs.store import load_run
 

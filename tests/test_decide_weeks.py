@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragwb.decide.weeks import (
+from ragwb.decide.weekly.weeks import (
     DEFAULT_WEEKS,
     iso_week,
     missing_weeks,

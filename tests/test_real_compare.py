@@ -33,10 +33,10 @@ from scipy.stats import binomtest
 
 from ragwb.decide.compare import compare_outcomes
 from ragwb.decide.comparison import Comparison
-from ragwb.decide.gate import gate_outcomes
+from ragwb.decide.gate.gate import gate_outcomes
+from ragwb.decide.gate.policy import load_policy
 from ragwb.decide.outcomes import Outcomes
 from ragwb.decide.plausible import check_figures
-from ragwb.decide.policy import load_policy
 from ragwb.errors import DataError
 
 DATA = Path(__file__).parents[2] / "shared" / "data"

@@ -9,7 +9,7 @@ from browser import opened
 from hostile import SCRIPT, TEXTS
 from weekly_data import BASE, Week, case_id, settings, store, write_week
 
-from ragwb.decide.period import period
+from ragwb.decide.weekly.period import period
 from ragwb.report import weekly_sections as sections
 from ragwb.report.notebook import ReportError
 from ragwb.report.weekly import write_weekly

@@ -41,8 +41,7 @@ def quotes_of(index: Index, scores: dict[str, float] | None = None) -> list[Quot
     for row, chunk in enumerate(index.chunks(range(len(index.chunk_ids)))):
         for place, text in enumerate(sentences(chunk.text or "")):
             score = next((s for part, s in (scores or {}).items() if part in text), 0.5)
-            sentence = int(index.sentence_starts[row]) + place
-            found.append(Quote(row, sentence, chunk.title or "", text, score))
+            found.append(Quote(row, place, chunk.title or "", text, score))
     return sorted(found, key=lambda quote: -quote.score)
 
 

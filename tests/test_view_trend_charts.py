@@ -6,8 +6,8 @@ import pytest
 from hostile import SCRIPT
 from weekly_data import BASE, Week, case_id, settings, store, write_week
 
-from ragwb.decide.drift import UnstableCase
-from ragwb.decide.period import period
+from ragwb.decide.weekly.drift import UnstableCase
+from ragwb.decide.weekly.period import period
 from ragwb.view import trend_charts as charts
 from ragwb.view.theme import TRIAGE_COLOURS, svg
 

@@ -12,7 +12,7 @@ from ragwb.cli.options import Format, OutputFormat, print_json, print_rows
 from ragwb.errors import UsageError
 
 if TYPE_CHECKING:
-    from ragwb.decide.gate_result import GateResult
+    from ragwb.decide.gate.result import GateResult
 
 gate_app = typer.Typer()
 
@@ -57,7 +57,7 @@ def gate_command(
     if init:
         _draft(baseline or run, policy, rules)
         return
-    from ragwb.decide.policy import load_policy
+    from ragwb.decide.gate.policy import load_policy
     from ragwb.report.files import check_report_path
     from ragwb.report.gating import gate
 
@@ -113,8 +113,8 @@ def _print(found: GateResult, output: Format, *, explain: bool) -> None:
 
 def _draft(run: str, policy: Path, rules: Path | None) -> None:
     """Write a first policy; one that is there is never overwritten."""
+    from ragwb.decide.gate.policy_draft import draft_policy
     from ragwb.decide.outcomes import outcomes_of
-    from ragwb.decide.policy_draft import draft_policy
     from ragwb.report.notebook import write_atomically
     from ragwb.runs.store import load_run
 

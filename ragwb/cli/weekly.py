@@ -50,7 +50,7 @@ def weekly_command(
     if schedule:
         _print_schedule(dataset, policy, baseline, report, pdf=pdf)
         return
-    from ragwb.decide.weeks import read_span
+    from ragwb.decide.weekly.weeks import read_span
     from ragwb.report.files import check_report_path
     from ragwb.report.weekly import write_weekly
     from ragwb.runs.writer import utc_now
@@ -83,7 +83,7 @@ def _check_runs(
     baseline: str | None,
 ) -> None:
     """Say in a line what a notebook would fail at, before one is started."""
-    from ragwb.decide.period import check_period
+    from ragwb.decide.weekly.period import check_period
 
     check_period(since=since, until=until, dataset=dataset, policy=policy, baseline=baseline)
 

@@ -2,8 +2,8 @@
 
 `check_thresholds` holds the figures of one run against limits; `decide_verdict` turns what was
 found into pass, fail or undecided. `compare.compare` holds two runs against each other case by
-case, `compare_outcomes` two sides that were read or imported (`outcomes_of`, `outcomes_from`);
-`gate.gate` decides by a policy, and `period` looks at all runs of some weeks. Names are loaded when
+case, `compare_outcomes` two sides that were read or imported (`outcomes_of`, `outcomes_from`).
+`gate/` decides by a policy, and `weekly/` looks at all runs of some weeks. Names are loaded when
 they are first used.
 """
 

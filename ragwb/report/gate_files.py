@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from ragwb.decide.gate_result import MOST_NAMES, GateResult, RuleResult, Status
+from ragwb.decide.gate.result import MOST_NAMES, GateResult, RuleResult, Status
 from ragwb.errors import UsageError
 from ragwb.html import escape_markdown as md
 from ragwb.html import visible

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragwb.decide.gate import gate as gate_run
-from ragwb.decide.gate_result import GateResult
-from ragwb.decide.policy import Policy, load_policy
+from ragwb.decide.gate.gate import gate as gate_run
+from ragwb.decide.gate.policy import Policy, load_policy
+from ragwb.decide.gate.result import GateResult
 from ragwb.judge.standing import JudgePolicy, Standing, accept
 from ragwb.measure.answered import JudgedAnswer
 from ragwb.measure.rule_pack import load_pack

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ragwb.decide.period_words import reference_words
+from ragwb.decide.weekly.words import reference_words
 from ragwb.html import escape_markdown as md
 from ragwb.report import weekly_rows as rows_of
 from ragwb.report.markdown import table_lines
 
 if TYPE_CHECKING:
-    from ragwb.decide.period import Period, Series
+    from ragwb.decide.weekly.period import Period, Series
 
 _MOST_ROWS = 20
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ragwb.decide.period_words import case_words, slice_words
-from ragwb.decide.weeks import missing_weeks
+from ragwb.decide.weekly.weeks import missing_weeks
+from ragwb.decide.weekly.words import case_words, slice_words
 from ragwb.report.compare_sections import changed_rows
 from ragwb.report.words import count, figure_words, interval_words
 from ragwb.view.case_parts import cut
@@ -14,9 +14,9 @@ from ragwb.view.panel import frame_rows
 from ragwb.view.trend_charts import run_labels
 
 if TYPE_CHECKING:
-    from ragwb.decide.golden_changes import Mark
-    from ragwb.decide.period import Period, Series
-    from ragwb.decide.series import Point
+    from ragwb.decide.weekly.golden_changes import Mark
+    from ragwb.decide.weekly.period import Period, Series
+    from ragwb.decide.weekly.series import Point
 
 Row = dict[str, Any]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragwb.decide.period_words import reference_words
+from ragwb.decide.weekly.words import reference_words
 from ragwb.html import escape, plain, tag
 from ragwb.report import weekly_rows as rows_of
 from ragwb.report.compare_cases import open_cases
@@ -18,7 +18,7 @@ from ragwb.view.panel import Panel, fold, table_panel, text_table
 from ragwb.view.theme import chart_panel
 
 if TYPE_CHECKING:
-    from ragwb.decide.period import Period, Series
+    from ragwb.decide.weekly.period import Period, Series
 
 HEADINGS = (
     "Since last week",

@@ -14,8 +14,8 @@ from ragwb.view.tracks import cut_to_width
 if TYPE_CHECKING:
     import altair as alt
 
-    from ragwb.decide.drift import UnstableCase
-    from ragwb.decide.period import Series
+    from ragwb.decide.weekly.drift import UnstableCase
+    from ragwb.decide.weekly.period import Series
 
 Row = dict[str, Any]
 

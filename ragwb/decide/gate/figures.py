@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ragwb.decide.gate.policy_rules import Figure, Slice
 from ragwb.decide.outcomes import Outcomes
-from ragwb.decide.policy_rules import Figure, Slice
 from ragwb.measure.cost import COSTS, PERCENTILES, percentile
 from ragwb.measure.summary import SMALL_N
 
@@ -118,7 +118,7 @@ def with_cutoffs(outcomes: Outcomes, ks: Iterable[int]) -> Outcomes:
     others = sorted(set(ks) - {outcomes.k})
     if outcomes.run is None or not others:
         return outcomes
-    from ragwb.decide.policy_rules import AT_K
+    from ragwb.decide.gate.policy_rules import AT_K
     from ragwb.measure.metric import Metric
     from ragwb.runs.scoring import score
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragwb import html
-from ragwb.decide.policy import Policy
+from ragwb.decide.gate.policy import Policy
 from ragwb.decide.thresholds import EXIT_CODES, Verdict
 from ragwb.html import plain
 from ragwb.measure.shown import text_rows

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ragwb.decide.gate_figures import Measured, blocking, measure
-from ragwb.decide.gate_result import RuleResult, Status, number_words
+from ragwb.decide.gate.figures import Measured, blocking, measure
+from ragwb.decide.gate.policy import Policy
+from ragwb.decide.gate.policy_blocks import SAFETY_RULES, Floor
+from ragwb.decide.gate.policy_rules import JUDGED, SAFETY, Figure
+from ragwb.decide.gate.result import RuleResult, Status, number_words
 from ragwb.decide.outcomes import Outcomes
-from ragwb.decide.policy import Policy
-from ragwb.decide.policy_blocks import SAFETY_RULES, Floor
-from ragwb.decide.policy_rules import JUDGED, SAFETY, Figure
 from ragwb.decide.safety import LEAK_RULES
 from ragwb.decide.thresholds import ROUNDING
 from ragwb.html import plain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ragwb.decide.series import Point
+from ragwb.decide.weekly.series import Point
 from ragwb.errors import DataError, RunError
 from ragwb.judge.standing import CALIBRATIONS, CalibrationRecord, JudgePolicy, load_records
 from ragwb.runs.notes import Note, load_notes

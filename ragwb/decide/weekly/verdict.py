@@ -87,7 +87,7 @@ def verdict_of(
     if policy is None:
         return _zero_tolerance(outcomes)
     # A period without a policy needs nothing of a gate.
-    from ragwb.decide.gate import gate
+    from ragwb.decide.gate.gate import gate
 
     found = gate(run, policy, baseline=baseline, settings=settings)
     return RunVerdict(

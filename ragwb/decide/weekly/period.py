@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from ragwb import html
 from ragwb.decide.compare import compare_outcomes
-from ragwb.decide.drift import SliceDrift, UnstableCase, drifting_slices, unstable_cases
-from ragwb.decide.golden_changes import Mark, marks
-from ragwb.decide.owed import JudgeStatus, Notes, judge_statuses, review_notes
-from ragwb.decide.period_runs import Found, find_runs, list_period, older_runs
-from ragwb.decide.period_verdict import RunVerdict, not_gated, verdict_of
-from ragwb.decide.series import (
+from ragwb.decide.thresholds import Verdict
+from ragwb.decide.weekly.drift import SliceDrift, UnstableCase, drifting_slices, unstable_cases
+from ragwb.decide.weekly.golden_changes import Mark, marks
+from ragwb.decide.weekly.owed import JudgeStatus, Notes, judge_statuses, review_notes
+from ragwb.decide.weekly.runs import Found, find_runs, list_period, older_runs
+from ragwb.decide.weekly.series import (
     DatedRun,
     LeftOut,
     Point,
@@ -26,8 +26,8 @@ from ragwb.decide.series import (
     points_of,
     reference_of,
 )
-from ragwb.decide.thresholds import Verdict
-from ragwb.decide.weeks import Span, read_span
+from ragwb.decide.weekly.verdict import RunVerdict, not_gated, verdict_of
+from ragwb.decide.weekly.weeks import Span, read_span
 from ragwb.errors import MetricError, RunError, UsageError
 from ragwb.settings import Settings, load_settings
 
@@ -90,7 +90,7 @@ class Series:
 
     def lines(self) -> tuple[str, str, str]:
         """What a manager reads: the verdict, what changed since last week, where to look first."""
-        from ragwb.decide.period_words import three_lines
+        from ragwb.decide.weekly.words import three_lines
 
         return three_lines(self)
 
@@ -139,7 +139,7 @@ class Period:
 
     def to_dict(self) -> dict[str, Any]:
         """The period as JSON values."""
-        from ragwb.decide.period_json import period_json
+        from ragwb.decide.weekly.as_json import period_json
 
         return period_json(self)
 
@@ -237,7 +237,7 @@ def _checked_policy(policy: Path | str | None, baseline: str | None) -> Path | N
         if baseline is not None:
             raise UsageError("--baseline is what a policy compares with: give --policy as well")
         return None
-    from ragwb.decide.policy import load_policy
+    from ragwb.decide.gate.policy import load_policy
 
     load_policy(policy)
     return Path(policy)

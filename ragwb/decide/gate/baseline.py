@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragwb.decide.gate_figures import blocking
+from ragwb.decide.gate.figures import blocking
+from ragwb.decide.gate.policy_rules import Figure
 from ragwb.decide.outcomes import Outcomes
 from ragwb.decide.plausible import check_figures
-from ragwb.decide.policy_rules import Figure
 from ragwb.errors import DataError, Fault
 from ragwb.html import plain
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ragwb.decide.gate_figures import Measured, blocking, measure, slice_values
+from ragwb.decide.gate.figures import Measured, blocking, measure, slice_values
+from ragwb.decide.gate.policy_rules import Figure, Slice, find_slice
 from ragwb.decide.outcomes import Outcomes
-from ragwb.decide.policy_rules import Figure, Slice, find_slice
 from ragwb.html import plain
 from ragwb.measure.statistics import Interval, bootstrap_means, wilson
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from ragwb.decide.policy_rules import SAFETY, Figure, Slice, find_figure, find_slice
+from ragwb.decide.gate.policy_rules import SAFETY, Figure, Slice, find_figure, find_slice
 from ragwb.html import plain
 from ragwb.measure.rules import HARD_REASONS
 from ragwb.records import MAX_TOP_K

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ragwb.decide.comparison import Comparison
-    from ragwb.decide.period import Series
-    from ragwb.decide.period_verdict import Blocker
+    from ragwb.decide.weekly.period import Series
+    from ragwb.decide.weekly.verdict import Blocker
 
 _MOST_BLOCKERS = 2
 _MOST_NAMES = 3

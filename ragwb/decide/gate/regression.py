@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ragwb.decide.deltas import Sides, delta_rows
-from ragwb.decide.gate_baseline import Stored
-from ragwb.decide.gate_figures import blocking, measure
-from ragwb.decide.gate_result import RuleResult, Status, number_words
-from ragwb.decide.gate_rules import Judges
+from ragwb.decide.gate.baseline import Stored
+from ragwb.decide.gate.figures import blocking, measure
+from ragwb.decide.gate.policy import Policy
+from ragwb.decide.gate.policy_blocks import INCREASES, Drop, Regression
+from ragwb.decide.gate.policy_rules import Figure, Slice
+from ragwb.decide.gate.result import RuleResult, Status, number_words
+from ragwb.decide.gate.rules import Judges
 from ragwb.decide.outcomes import Outcomes
-from ragwb.decide.policy import Policy
-from ragwb.decide.policy_blocks import INCREASES, Drop, Regression
-from ragwb.decide.policy_rules import Figure, Slice
 from ragwb.decide.thresholds import ROUNDING
 from ragwb.html import plain
 from ragwb.measure.cost import PERCENTILES

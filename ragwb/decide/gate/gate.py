@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragwb.decide.gate_baseline import Stored, load_stored
-from ragwb.decide.gate_figures import blocking, slice_values, with_cutoffs
-from ragwb.decide.gate_regression import check_increases, check_regression, not_compared
-from ragwb.decide.gate_result import Aside, GateResult, RuleResult
-from ragwb.decide.gate_rules import Judges, check_budget, check_cases, check_floors, check_safety
+from ragwb.decide.gate.baseline import Stored, load_stored
+from ragwb.decide.gate.figures import blocking, slice_values, with_cutoffs
+from ragwb.decide.gate.policy import Policy, load_policy
+from ragwb.decide.gate.policy_blocks import Drop, Floor
+from ragwb.decide.gate.policy_lines import Place
+from ragwb.decide.gate.regression import check_increases, check_regression, not_compared
+from ragwb.decide.gate.result import Aside, GateResult, RuleResult
+from ragwb.decide.gate.rules import Judges, check_budget, check_cases, check_floors, check_safety
 from ragwb.decide.outcomes import Outcomes, outcomes_of
-from ragwb.decide.policy import Policy, load_policy
-from ragwb.decide.policy_blocks import Drop, Floor
-from ragwb.decide.policy_lines import Place
 from ragwb.errors import Fault, UsageError
 from ragwb.html import plain
 from ragwb.judge.standing import Standing

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ragwb.decide.golden_changes import Mark
+from ragwb.decide.weekly.golden_changes import Mark
 
 if TYPE_CHECKING:
-    from ragwb.decide.owed import Notes
-    from ragwb.decide.period import Period, Series
-    from ragwb.decide.series import Point
+    from ragwb.decide.weekly.owed import Notes
+    from ragwb.decide.weekly.period import Period, Series
+    from ragwb.decide.weekly.series import Point
 
 _KEPT = ("value", "low", "high", "n")
 

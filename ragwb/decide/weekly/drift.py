@@ -13,7 +13,7 @@ import pandas as pd
 from ragwb.decide.conditions import conditions
 from ragwb.decide.outcomes import Outcomes
 from ragwb.decide.pairing import pair
-from ragwb.decide.series import Point
+from ragwb.decide.weekly.series import Point
 from ragwb.measure.facts import TAG
 from ragwb.measure.statistics import bootstrap_means, holm, mcnemar
 

@@ -33,7 +33,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from ragwb.decide.policy_blocks import (
+from ragwb.decide.gate.policy_blocks import (
     INCREASES,
     Budget,
     Content,
@@ -44,7 +44,7 @@ from ragwb.decide.policy_blocks import (
     Safety,
     States,
 )
-from ragwb.decide.policy_lines import Place, key_lines, key_twice, line_of, place_words
+from ragwb.decide.gate.policy_lines import Place, key_lines, key_twice, line_of, place_words
 from ragwb.errors import DataError, Fault
 from ragwb.files import read_toml
 from ragwb.html import plain

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from ragwb.decide.outcomes import Kind, Outcomes, outcomes_of
-from ragwb.decide.trend import figure_rows, set_rows
-from ragwb.decide.weeks import iso_week, week_start
+from ragwb.decide.weekly.trend import figure_rows, set_rows
+from ragwb.decide.weekly.weeks import iso_week, week_start
 from ragwb.errors import RagwbError
 from ragwb.runs.store import Run
 from ragwb.triage.attribute import triage

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from ragwb.decide.conditions import Conditions, conditions
 from ragwb.decide.outcomes import Outcomes
-from ragwb.decide.series import Point
+from ragwb.decide.weekly.series import Point
 
 
 @dataclass(frozen=True, slots=True)

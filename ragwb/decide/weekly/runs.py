@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from ragwb.decide.series import DatedRun, LeftOut, dated_run, is_same_line
-from ragwb.decide.weeks import Span, read_time
+from ragwb.decide.weekly.series import DatedRun, LeftOut, dated_run, is_same_line
+from ragwb.decide.weekly.weeks import Span, read_time
 from ragwb.errors import RagwbError
 from ragwb.runs.store import RunEntry, list_runs, load_run
 from ragwb.settings import Settings
