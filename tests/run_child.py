@@ -3,7 +3,8 @@
     python run_child.py BASE_URL FOLDER [LARGEST_FILE_BYTES [sealing]]
     python run_child.py BASE_URL FOLDER answers
 
-With `answers` it asks for answers, else for retrievals. The golden set stands in FOLDER; an error is printed as one line, exit code 2. With `sealing` files
+With `answers` it asks for answers, else for retrievals. The golden set stands in FOLDER; an error
+is printed as one line, exit code 2. With `sealing` files
 are limited from the last answer on, so that the journal is whole.
 """
 

@@ -28,7 +28,7 @@ def measure(folder: Path, n_weeks: int) -> dict[str, float]:
     """The seconds that a period and its page take, and the page's size."""
     from weekly_data import settings, store, year
 
-    from ragwb.decide.period import period
+    from ragwb.decide.weekly.period import period
     from ragwb.report.weekly import write_weekly
 
     store(folder, year(n_weeks), n_cases=N_CASES, depth=DEPTH)
