@@ -36,6 +36,8 @@ def test_there_are_notebooks():
         "40_compare",
         "50_weekly",
         "60_judge_calibration",
+        "70_k",
+        "80_chunking",
     ]
 
 

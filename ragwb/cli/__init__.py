@@ -26,6 +26,8 @@ from ragwb.cli.notebooks import join_parameters, notebooks_app
 from ragwb.cli.rules import rules_app
 from ragwb.cli.runs import runs_app
 from ragwb.cli.service import service_app
+from ragwb.cli.sweep import sweep_app
+from ragwb.cli.sweep_chunking import sweep_chunking_app
 from ragwb.cli.triage import triage_app
 from ragwb.cli.weekly import weekly_app
 from ragwb.errors import DataError, RagwbError
@@ -62,6 +64,8 @@ for commands in (
 app.add_typer(golden_app, name="golden", help="Check golden sets and resolve their evidence.")
 app.add_typer(judge_app, name="judge", help="Ask a model as judge, and hold it against people.")
 app.add_typer(rules_app, name="rules", help="Check the hard rules of answers.")
+sweep_app.add_typer(sweep_chunking_app)
+app.add_typer(sweep_app, name="sweep", help="Experiments: which K, which chunking, at what price.")
 app.add_typer(runs_app, name="runs", help="List, open, export and compare saved runs.")
 
 

@@ -23,11 +23,14 @@ if TYPE_CHECKING:
 
 _INK = CONFIG["text"]["color"]
 _LOOK = (
-    ".rw-live { margin: 12px 0; } .rw-live .vega-bindings { margin: 8px 0; font-size: 15px; } "
-    ".rw-live input[type=range] { width: 320px; vertical-align: middle; } "
+    ".rw-live.vega-embed { margin: 12px 0; padding: 0; display: flex; "
+    "flex-direction: column-reverse; align-items: flex-start; } "
+    ".rw-live .vega-bindings { margin: 0 0 14px; font-size: 15px; } "
+    ".rw-live input[type=range] { width: 420px; max-width: 60vw; vertical-align: middle; } "
     ".rw-live label { display: inline-block; min-width: 1.5em; } "
     "#vg-tooltip-element { max-width: 420px; } "
-    "#vg-tooltip-element td.value { white-space: normal !important; overflow-wrap: anywhere; }"
+    "#vg-tooltip-element td.value { white-space: normal !important; overflow-wrap: anywhere; "
+    "max-height: none; display: table-cell; -webkit-line-clamp: none; }"
 )
 
 
@@ -80,9 +83,12 @@ def _script_safe(text: str) -> str:
 
 @cache
 def _bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script that leaves `window.vegaEmbed`."""
+    """Vega, Vega-Lite and Vega-Embed as one script that leaves `window.vegaEmbed`.
+
+    Its names stay inside, so that a cell that is run again does not declare them twice.
+    """
     import vl_convert
 
     # Its stub asks for a snippet, which the function itself may do without.
     bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
-    return bundle.replace("</script", "<\\/script")
+    return "(() => {" + bundle.replace("</script", "<\\/script") + "})();"

@@ -1,0 +1,168 @@
+"""Points side by side: the same cases everywhere, each point against the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ragwb.measure.cost import percentile
+from ragwb.measure.statistics import (
+    Interval,
+    bootstrap_means,
+    holm,
+    mcnemar,
+    paired_bootstrap,
+    wilson,
+)
+from ragwb.measure.summary import SMALL_N
+from ragwb.sweep.cuts import Cut, figures_at
+from ragwb.sweep.results import PointResult
+
+RATES = (
+    "recall",
+    "hit_rate",
+    "mrr",
+    "ndcg",
+    "passage_recall",
+    "passage_precision",
+    "passage_iou",
+    "duplicate_rate",
+)
+CUTTING = ("precision_omega", "precision_omega_strict")
+"""What a chunking allows before anything is searched: the same at every cut."""
+METRICS = (*RATES, *CUTTING, "context_tokens", "results")
+
+MEAN_COLUMNS = ("point", "metric", "value", "low", "high", "n", "counts")
+DELTA_COLUMNS = ("point", "metric", "reference", "value", "delta", "low", "high", "n")
+FLIP_COLUMNS = ("point", "n", "fixed", "broken", "p", "p_adjusted", "fixed_ids", "broken_ids")
+_SUMMED = ("n_split", "n_passages")
+_NAMES = {"hit": "hit_rate", "tokens": "context_tokens", "n_used": "results"}
+
+
+def common_cases(results: Sequence[PointResult]) -> tuple[list[str], dict[str, str]]:
+    """The cases that every point has scored, and why each other one is in no figure.
+
+    Args:
+        results: points that did not fail, at least one.
+
+    Returns:
+        Case ids in the order of the golden set; and by the other ids a reason.
+    """
+    left_out: dict[str, str] = {}
+    for result in results:
+        for row in result.cases[["case_id", "status", "reason"]].to_dict("records"):
+            if row["status"] != "scored":
+                reason = f"{row['status']}: {row['reason']} (at {result.point.name})"
+                left_out.setdefault(str(row["case_id"]), reason)
+    ids = results[0].cases["case_id"].tolist() if results else []
+    return [case_id for case_id in ids if case_id not in left_out], left_out
+
+
+def case_figures(result: PointResult, cut: Cut, case_ids: Sequence[str]) -> pd.DataFrame:
+    """The figures of some cases of a point at a cut.
+
+    Returns:
+        Indexed by case_id in the order given: `METRICS` as float64, null where undefined; failed,
+        whether recall is below 1; latency_ms; n_passages, n_split.
+    """
+    figures = figures_at(result, cut).rename(columns=_NAMES)
+    cases = result.cases.set_index("case_id")
+    own = cases[[*CUTTING, "latency_ms", "n_passages", "n_split"]]
+    joined = figures.join(own).loc[list(case_ids)]
+    return joined.assign(failed=joined["recall"] < 1)
+
+
+def mean_rows(name: str, figures: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """The mean of each figure over a point's cases with its interval, as `MEAN_COLUMNS`."""
+    for metric in METRICS:
+        values = figures[metric].dropna().to_numpy(np.float64)
+        is_rate = metric == "hit_rate" and bool(np.isin(values, (0.0, 1.0)).all())
+        interval: Interval | None = bootstrap_means(values)[0]
+        if is_rate:
+            interval = wilson(int(values.sum()), len(values))
+        is_small = is_rate and 0 < len(values) <= SMALL_N
+        yield {
+            "point": name,
+            "metric": metric,
+            "value": float(values.mean()) if len(values) else np.nan,
+            "low": interval.low if interval else np.nan,
+            "high": interval.high if interval else np.nan,
+            "n": len(values),
+            "counts": f"{int(values.sum())}/{len(values)}" if is_small else None,
+        }
+
+
+def delta_rows(
+    name: str, reference: pd.DataFrame, figures: pd.DataFrame
+) -> Iterator[dict[str, Any]]:
+    """How far each figure lies from the reference's over the same cases, as `DELTA_COLUMNS`."""
+    for metric in METRICS:
+        both = reference[metric].notna() & figures[metric].notna()
+        before = reference.loc[both, metric].to_numpy(np.float64)
+        after = figures.loc[both, metric].to_numpy(np.float64)
+        interval = paired_bootstrap(before, after)[0]
+        n = len(before)
+        yield {
+            "point": name,
+            "metric": metric,
+            "reference": float(before.mean()) if n else np.nan,
+            "value": float(after.mean()) if n else np.nan,
+            "delta": float((after - before).mean()) if n else np.nan,
+            "low": interval.low if interval else np.nan,
+            "high": interval.high if interval else np.nan,
+            "n": n,
+        }
+
+
+def flips(reference: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The cases that each point fixes and breaks against the reference.
+
+    Returns:
+        A row a point, as `FLIP_COLUMNS`: p, exact McNemar; p_adjusted, Holm's over the points.
+    """
+    rows = []
+    for name, figures in others.items():
+        known = reference["recall"].notna() & figures["recall"].notna()
+        fixed = figures.index[known & reference["failed"] & ~figures["failed"]].tolist()
+        broken = figures.index[known & ~reference["failed"] & figures["failed"]].tolist()
+        rows.append((name, int(known.sum()), fixed, broken, mcnemar(len(fixed), len(broken))))
+    adjusted = holm([p for *_, p in rows])
+    flat = [
+        (name, n, len(fixed), len(broken), p, p_all, fixed, broken)
+        for (name, n, fixed, broken, p), p_all in zip(rows, adjusted, strict=True)
+    ]
+    return pd.DataFrame(flat, columns=list(FLIP_COLUMNS))
+
+
+def point_row(result: PointResult, figures: pd.DataFrame | None) -> dict[str, Any]:
+    """A point in one row: its factors, means over its cases, what its index is, its error."""
+    row: dict[str, Any] = {"point": result.point.name, **result.point.to_dict()}
+    cases = pd.DataFrame(columns=[*METRICS, *_SUMMED, "latency_ms"]) if figures is None else figures
+    row |= {"n": len(cases), **{name: _number(_mean(cases[name])) for name in METRICS}}
+    n_split, n_passages = (float(cases[name].sum()) if len(cases) else np.nan for name in _SUMMED)
+    p50, p95 = (percentile(cases["latency_ms"], q) for q in (0.50, 0.95))
+    row |= {"split_passages": n_split, "passages": n_passages}
+    index = result.index
+    return row | {
+        "chunks": np.nan if index is None else index.n_chunks,
+        "chunk_tokens": _number(None if index is None else index.chunk_tokens),
+        "index_bytes": np.nan if index is None else index.n_bytes,
+        "build_ms": _number(None if index is None else index.build_ms),
+        "vectors": _number(None if index is None else index.n_vectors),
+        "vectors_computed": _number(None if index is None else index.n_computed),
+        "p50_ms": _number(p50),
+        "p95_ms": _number(p95),
+        "run": None if result.run is None else str(result.run),
+        "error": result.error,
+    }
+
+
+def _mean(values: pd.Series[Any]) -> float | None:
+    return float(values.mean()) if values.notna().any() else None
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else float(value)

@@ -1,0 +1,134 @@
+"""A chunking sweep in sentences, and its points as rows for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ragwb.measure.shown import interval_words
+from ragwb.sweep.choosing import choose
+from ragwb.sweep.cuts import Cut
+
+if TYPE_CHECKING:
+    from ragwb.sweep.outcome import ChunkingSweep
+
+_MOST_NAMED = 6
+
+
+def words_of(sweep: ChunkingSweep) -> tuple[str, ...]:
+    """What a sweep found, one line of text each: counts, both cuts, what may be credited, notes."""
+    return tuple(_lines(sweep))
+
+
+def _lines(sweep: ChunkingSweep) -> Iterator[str]:
+    n_failed = len(sweep.failed)
+    counts = f"{len(sweep.results)} points, {n_failed} failed" if n_failed else ""
+    yield f"{counts or f'{len(sweep.results)} points'}; {_cases_words(sweep)}"
+    if sweep.split is not None:
+        yield sweep.split.words[:1].upper() + sweep.split.words[1:]
+    if sweep.measured and sweep.case_ids:
+        for cut in sweep.cuts:
+            best = choose(sweep, cut=cut)
+            yield f"At {cut} the best is {sweep.labels[best.point]}: {best.words}"
+        yield from _price_words(sweep)
+        yield from _effect_words(sweep)
+    for one in sweep.uncredited():
+        yield f"No credit for {one.factor}: {one.reason}"
+    if sweep.repeated:
+        yield f"Given more than once and asked once: {_named(list(sweep.repeated))}"
+    for result in sweep.failed:
+        yield f"{sweep.labels[result.point]} failed: {result.error}"
+    yield from sweep.notes
+
+
+def _cases_words(sweep: ChunkingSweep) -> str:
+    part = {"all": "", "development": " to choose on", "held_out": " held out"}[sweep.part]
+    said = f"{len(sweep.case_ids)} cases{part}, the same at every point"
+    left_out = sweep.left_out
+    return f"{said}; {len(left_out)} left out: {_named(list(left_out))}" if left_out else said
+
+
+def _price_words(sweep: ChunkingSweep) -> Iterator[str]:
+    """What the best at equal K delivers beside the reference, and whether it keeps its place."""
+    at_k, at_tokens = sweep.cuts
+    best, fair = (choose(sweep, cut=cut).point for cut in sweep.cuts)
+    tokens = {
+        point: float(sweep.cases(point, at_k)["context_tokens"].mean())
+        for point in (best, sweep.reference)
+        if sweep.result(point).error is None
+    }
+    if best == sweep.reference or len(tokens) < 2:
+        return
+    line = (
+        f"{sweep.labels[best]} delivers {tokens[best]:.0f} tokens at {at_k}, "
+        f"the reference {tokens[sweep.reference]:.0f}"
+    )
+    if fair != best:
+        line += f"; at {at_tokens} the best is {sweep.labels[fair]}"
+    yield line
+
+
+def _effect_words(sweep: ChunkingSweep) -> Iterator[str]:
+    effects = sweep.effects()
+    recall = effects[effects["metric"] == "recall"]
+    told = recall[(recall["low"] > 0) | (recall["high"] < 0)]
+    for row in told.to_dict("records"):
+        pairs = "1 pair of points" if row["n_pairs"] == 1 else f"{row['n_pairs']} pairs of points"
+        spread = (
+            f", {row['least']:+.3f} to {row['most']:+.3f} by pair" if row["n_pairs"] > 1 else ""
+        )
+        yield (
+            f"{row['factor']} {row['after']} instead of {row['before']}: recall "
+            f"{row['effect']:+.3f} ({row['low']:.3f} to {row['high']:.3f}) at {sweep.cuts[1]}, "
+            f"from {pairs} that differ in nothing else{spread}; better for {row['win']} cases, "
+            f"worse for {row['loss']}"
+        )
+    if len(recall) and not len(told):
+        yield f"No factor moves recall beyond its interval at {sweep.cuts[1]}"
+
+
+def _named(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
+
+
+def shown_rows(sweep: ChunkingSweep, cut: Cut) -> list[dict[str, Any]]:
+    """A row a measured point: recall with the cases that pass, its difference, cases, tokens."""
+    frame = sweep.frame(cut)
+    deltas = sweep.deltas(cut).set_index(["point", "metric"])
+    changes = sweep.changes(cut).set_index("point")
+    named = {point.name: label for point, label in sweep.labels.items()}
+    reference = named[sweep.reference.name]
+    rows = []
+    for row in frame[frame["error"].isna()].to_dict("records"):
+        name = row["point"]
+        label = named[name]
+        passed = sweep.cases(name, cut)["recall"].eq(1).sum()
+        has_delta = (name, "recall") in deltas.index
+        delta = deltas.loc[(name, "recall")] if has_delta else None
+        flip = changes.loc[name] if name in changes.index else None
+        rows.append(
+            {
+                "point": f"{label} (reference)" if label == reference else label,
+                "recall": _value(row["recall"], f"{passed}/{row['n']}"),
+                "difference": None if delta is None else f"{float(delta['delta']):+.4f}",
+                "95 % interval": None if delta is None else _ends(delta),
+                "fixed": None if flip is None else f"{flip['fixed']}",
+                "broken": None if flip is None else f"{flip['broken']}",
+                "tokens": None
+                if pd.isna(row["context_tokens"])
+                else f"{row['context_tokens']:.0f}",
+                "n": f"{row['n']}",
+            }
+        )
+    return rows
+
+
+def _value(value: float, counts: str) -> str | None:
+    return None if pd.isna(value) else f"{value:.4f} ({counts} whole)"
+
+
+def _ends(row: Any) -> str | None:
+    return interval_words(float(row["low"]), float(row["high"]))
