@@ -62,7 +62,8 @@ class Choice:
         said = f"{self.metric} {self.value:.3f}{_ends(self.interval)} on {self.reported_on} cases"
         if self.delta is not None:
             said += f", {self.delta:+.3f}{_ends(self.delta_interval)} against the reference"
-            said += f", fixes {len(self.fixed)} cases and breaks {len(self.broken)}"
+            fixed = "1 case" if len(self.fixed) == 1 else f"{len(self.fixed)} cases"
+            said += f", fixes {fixed} and breaks {len(self.broken)}"
             said += "; within the interval: the curve is flat" if self.is_flat else ""
         if self.is_same_cases:
             return f"{said}. Chosen on the cases that are reported: expect less on other questions"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from ragwb.errors import UsageError
-from ragwb.files import read_toml
+from ragwb.files import MOST_TOML_BYTES, as_written, parse_toml, read_text
 from ragwb.html import plain
 from ragwb.knowledge.chunking import STRATEGY_VERSIONS
 from ragwb.records import MAX_TOP_K
@@ -139,7 +139,8 @@ def load_grid(path: Path, *, confirm: Confirm = _refuse) -> Grid:
         UsageError: as `make_grid`, naming the line; or the file is absent, no TOML, or holds an
             unknown key.
     """
-    table = read_toml(path, UsageError)
+    text = read_text(path, UsageError, most=MOST_TOML_BYTES)
+    table = parse_toml(text, path, UsageError)
     unknown = sorted(set(table) - set(_KEYS))
     if unknown:
         raise UsageError(f"{path}: unknown key {unknown[0]!r}; known: {', '.join(_KEYS)}")
@@ -147,7 +148,7 @@ def load_grid(path: Path, *, confirm: Confirm = _refuse) -> Grid:
     blocks = [held] if isinstance(held, dict) else held
     if not isinstance(blocks, list) or not blocks:
         raise UsageError(f"{path}: no [grid]: give strategy and size, and lists of their values")
-    lines = list(_lines(path.read_text(encoding="utf-8-sig"), len(blocks)))
+    lines = list(_lines(text, len(blocks)))
     named = [_Block(block, at, str(path)) for block, at in zip(blocks, lines, strict=True)]
     return _grid(named, confirm, {**_others(table, path), "path": path})
 
@@ -219,7 +220,7 @@ def _value(block: _Block, name: Factor, value: Any) -> Value:
         value = value.upper()
     wanted = _fault(name, value)
     if wanted is not None:
-        raise UsageError(f"{block.at(name)}: {name} {plain(repr(value), width=60)}: {wanted}")
+        raise UsageError(f"{block.at(name)}: {name} {as_written(value)}: {wanted}")
     return cast(Value, value)
 
 

@@ -51,14 +51,29 @@ def common_cases(results: Sequence[PointResult]) -> tuple[list[str], dict[str, s
     Returns:
         Case ids in the order of the golden set; and by the other ids a reason.
     """
-    left_out: dict[str, str] = {}
+    reasons: dict[str, dict[str, str]] = {}
     for result in results:
         for row in result.cases[["case_id", "status", "reason"]].to_dict("records"):
             if row["status"] != "scored":
-                reason = f"{row['status']}: {row['reason']} (at {result.point.name})"
-                left_out.setdefault(str(row["case_id"]), reason)
+                said = f"{row['status']}: {row['reason']}"
+                reasons.setdefault(str(row["case_id"]), {}).setdefault(said, result.point.name)
+    everywhere = {
+        case_id for case_id, said in reasons.items() if _is_everywhere(results, case_id, said)
+    }
+    left_out = {
+        case_id: "; ".join(
+            why if case_id in everywhere else f"{why} (at {name})" for why, name in said.items()
+        )
+        for case_id, said in reasons.items()
+    }
     ids = results[0].cases["case_id"].tolist() if results else []
     return [case_id for case_id in ids if case_id not in left_out], left_out
+
+
+def _is_everywhere(results: Sequence[PointResult], case_id: str, said: Mapping[str, str]) -> bool:
+    """Whether a case is left out at every point, for one and the same reason."""
+    held = (result.cases.set_index("case_id").loc[case_id, "status"] for result in results)
+    return len(said) == 1 and all(status != "scored" for status in held)
 
 
 def case_figures(result: PointResult, cut: Cut, case_ids: Sequence[str]) -> pd.DataFrame:

@@ -82,8 +82,8 @@ def _effect_words(sweep: ChunkingSweep) -> Iterator[str]:
         yield (
             f"{row['factor']} {row['after']} instead of {row['before']}: recall "
             f"{row['effect']:+.3f} ({row['low']:.3f} to {row['high']:.3f}) at {sweep.cuts[1]}, "
-            f"from {pairs} that differ in nothing else{spread}; better for {row['win']} cases, "
-            f"worse for {row['loss']}"
+            f"from {pairs} that differ in nothing else{spread}; cases better "
+            f"{row['win']}, worse {row['loss']}"
         )
     if len(recall) and not len(told):
         yield f"No factor moves recall beyond its interval at {sweep.cuts[1]}"
