@@ -17,6 +17,9 @@ _BIDI = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
 _MARKDOWN = re.compile(r"[\\`*\[\]<>|~&$]|(?<!\w)_|_(?!\w)|^[#+\-=]|^\d+(?=[.)]\s)")
 # Line and paragraph separators end a line for JavaScript and for some terminals.
 _HIDDEN = _BIDI | {0x2028, 0x2029}
+# A run of signs in which a browser finds no place to break; Chinese breaks anywhere, a - after it.
+_UNBROKEN = re.compile(r"[^\s\-\u2e80-\U000fffff]{25,}")
+_PIECE = re.compile(r"[^_/.:@=&,;|]{1,16}[_/.:@=&,;|]?|.")
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.")
 
 
@@ -34,6 +37,20 @@ def _is_hidden(char: str) -> bool:
 def escape(text: object) -> str:
     """Text for HTML content and quoted attributes, with what could reorder or hide made visible."""
     return html.escape(visible(text), quote=True)
+
+
+def breakable(text: object) -> str:
+    """Text as `escape` gives it, in which what is long and unbroken, such as an id, may break.
+
+    A run of more than 24 signs breaks after its separators or every 16 signs; shorter words stay
+    whole. What is copied from the page is the text alone.
+    """
+    words, at, parts = visible(text), 0, []
+    for found in _UNBROKEN.finditer(words):
+        parts.append(escape(words[at : found.start()]))
+        parts.append("<wbr>".join(escape(piece[0]) for piece in _PIECE.finditer(found[0])))
+        at = found.end()
+    return "".join((*parts, escape(words[at:])))
 
 
 def escape_markdown(text: object) -> str:
@@ -92,8 +109,8 @@ def table(
 
 
 def cell(value: object) -> str:
-    """A table cell's HTML: None as –, everything else escaped."""
-    return "–" if value is None else escape(value)
+    """A table cell's HTML: None as –, everything else escaped; a long id may break."""
+    return "–" if value is None else breakable(value)
 
 
 def terminal_json(payload: str) -> str:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ragwb.chat.answering import RESPONSE_FORMAT, ask_model, find_citations, read_answer
 from ragwb.chat.prompt import Passage, Prompt
+from ragwb.chat.reply import WRONG_SHAPE
 from ragwb.errors import ReplyError
 from ragwb.records import Answer, Citation
 
@@ -54,9 +55,9 @@ def test_an_object_in_whatever_it_is_wrapped(wrapped):
     ("fields", "message"),
     [
         ({"mode": "maybe"}, "mode 'maybe'"),
-        ({"mode": None}, "mode 'None'"),
-        ({"text": 3}, "text is not a text"),
-        ({"text": None}, "text is not a text"),
+        ({"mode": None}, "mode None is none of"),
+        ({"text": 3}, "a reply of a wrong shape: text 3 is not a text"),
+        ({"text": None}, "text None is not a text"),
         ({"actions": "refund"}, "actions"),
         ({"actions": [1]}, "actions"),
     ],
@@ -64,6 +65,16 @@ def test_an_object_in_whatever_it_is_wrapped(wrapped):
 def test_an_object_of_another_shape_is_an_error(fields, message):
     with pytest.raises(ReplyError, match=message):
         read_answer(said(**fields), PASSAGES)
+
+
+def test_a_key_that_is_missing_is_said_with_those_that_are_there():
+    with pytest.raises(ReplyError) as raised:
+        read_answer('{"mode": "answer", "answer": "三天"}', PASSAGES)
+    assert str(raised.value) == (
+        "a reply of a wrong shape: the key text is missing, there is mode, answer"
+    )
+    with pytest.raises(ReplyError, match="the key mode is missing, there is text"):
+        read_answer('{"text": "三天"}', PASSAGES)
 
 
 @pytest.mark.parametrize("reason", [7, "because it is so", "", "x" * 50])
@@ -200,7 +211,8 @@ def test_an_answer_that_is_cut_off_is_an_error():
 
 
 def test_an_unusable_answer_names_the_endpoint():
-    with pytest.raises(ReplyError, match=r"POST http://model\.example/v1/chat/completions: mode"):
+    call = r"POST http://model\.example/v1/chat/completions"
+    with pytest.raises(ReplyError, match=f"{call}: {WRONG_SHAPE}: mode 'x' is none of"):
         ask_model(client(FakeModel([said(mode="x")])), PROMPT, "几天？", PASSAGES)
 
 

@@ -1,5 +1,7 @@
 """The command line as a whole: help, versions, and errors that never become a traceback."""
 
+import os
+import signal
 import subprocess
 import sys
 
@@ -81,6 +83,54 @@ def test_a_reader_that_goes_away_is_no_error_message(tmp_path):
     command = f"{sys.executable} -m ragwb retrieval-eval --help | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path)
     assert "Traceback" not in done.stderr
+
+
+def test_a_result_that_nobody_reads_is_no_verdict(tmp_path):
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "ragwb", "rules", "test"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        check=False,
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (2, b"")
+
+
+def test_ctrl_c_is_one_line_and_the_exit_code_of_a_shell(tmp_path):
+    os.mkfifo(tmp_path / "pack.toml")
+    writer = os.open(tmp_path / "pack.toml", os.O_RDWR)
+    # Full before it begins: one byte more goes in when the command is there and reads.
+    os.set_blocking(writer, False)
+    while fill(writer):
+        pass
+    os.set_blocking(writer, True)
+    # Where tests run in the background a shell has them ignore the signal, and their children too.
+    start = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from ragwb.cli import main; main(sys.argv[1:])"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", start, "rules", "test", "pack.toml"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+    )
+    os.write(writer, b"#")
+    process.send_signal(signal.SIGINT)
+    assert process.communicate() == (b"", b"ragwb: stopped\n")
+    assert process.returncode == 130
+    os.close(writer)
+
+
+def fill(writer):
+    """Whether a pipe took more."""
+    try:
+        return os.write(writer, b"#" * 4096)
+    except BlockingIOError:
+        return 0
 
 
 def test_parameters_of_a_notebook_are_json_or_text():

@@ -1,8 +1,11 @@
 """`ragwb retrieval-eval` and `ragwb score` as people and scripts type them."""
 
 import json
+import os
+import signal
 
 import pytest
+from loopback import json_reply
 from run_data import case, golden, service
 
 from ragwb.cli import run as ragwb
@@ -40,9 +43,21 @@ def test_a_pass_a_fail_and_an_undecided_have_their_exit_codes(evaluate):
     assert evaluate(fake=failing)[0] == 3
 
 
+def test_an_eval_that_ctrl_c_stops_says_how_it_goes_on(evaluate):
+    def press(_):
+        os.kill(os.getpid(), signal.SIGINT)
+        return json_reply({}, 500)
+
+    code, _, err = evaluate(fake=service(retrieve=press))
+    assert code == 130
+    (line,) = (line for line in err.splitlines() if line.startswith("ragwb:"))
+    assert "interrupted" in line
+    assert "--resume" in line
+
+
 def test_the_table_shows_figures_failed_and_excluded_cases(evaluate):
     _, out, err = evaluate("--k", "1,5")
-    assert out.startswith("PASS, no limits set: 1/2 cases have all their evidence in the first 5")
+    assert out.startswith("No limits set: 1/2 cases have all their evidence in the first 5")
     assert "hit_rate" in out
     assert "c2" in out
     assert "no evidence groups" in out

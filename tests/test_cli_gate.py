@@ -113,6 +113,26 @@ def test_init_writes_a_policy_that_its_run_meets_and_never_overwrites(home, capf
     assert (home / "new" / "gate.toml").read_text("utf-8") == text
 
 
+def test_init_says_that_leaks_are_not_checked(home, capfd):
+    assert ragwb(["gate", "main", "--policy", "new.toml", "--init"]) == 0
+    err = capfd.readouterr().err
+    assert [line[:40] for line in err.splitlines() if "leaks" in line] == [
+        "leaks are NOT checked by it: `ragwb tria"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--init"], "ragwb: --init: give --policy FILE as well: the draft is written there\n"),
+        ([], "ragwb: --policy FILE: name the policy to hold the run against; `ragwb gate main "),
+    ],
+)
+def test_without_a_policy_it_says_what_the_file_is_for(home, capfd, flags, said):
+    assert ragwb(["gate", "main", *flags]) == 2
+    assert capfd.readouterr().err.startswith(said)
+
+
 def test_a_report_of_an_eval_can_be_the_baseline(gate, home):
     report = home / "main.json"
     report.write_text(json.dumps(evaluate(load_run("main")).to_dict()), encoding="utf-8")

@@ -134,7 +134,7 @@ def test_broken_rows_of_the_cache_are_asked_again_and_counted(home, capfd):
     [
         ([], "give --items FILE or --run RUN"),
         (["--items", "items.jsonl", "--run", "latest"], "one of them"),
-        (["--items", "none.jsonl"], "none.jsonl: No such file"),
+        (["--items", "none.jsonl"], "none.jsonl: cannot be read: No such file"),
         (["--items", "items.jsonl", "--kind", "opinion"], "must be answer, support, pair"),
         (["--items", "items.jsonl", "--temperature", "1"], "temperature 1"),
         (["--run", "latest"], "no finished run"),
@@ -264,6 +264,29 @@ def test_a_sheet_is_drawn_and_its_labels_come_back(files, home, capfd):
     place = call.index("--key")
     assert ragwb([*call[:place], *call[place + 2 :]]) == 2
     assert "does not know" in capfd.readouterr().err
+
+
+def test_a_sheet_of_the_default_size_takes_all_there_are(home, capfd):
+    drawn = ["judge", "sample", "--items", "items.jsonl", "--rubric", "r.toml", "--out", "s.csv"]
+    assert ragwb([*drawn, "--size", "7"]) == 2
+    assert "7 items: there are 6" in capfd.readouterr().err
+    assert ragwb(drawn) == 0
+    out, err = capfd.readouterr()
+    assert out.split()[-2:] == ["6", "6"]
+    assert err.startswith("all there are: 6 items\n")
+    write_lines(home / "items.jsonl", [{"item_id": f"i{at}", "answer": "答"} for at in range(51)])
+    assert ragwb([*drawn[:-1], "t.csv"]) == 0
+    out, err = capfd.readouterr()
+    assert out.split()[-2:] == ["50", "51"]
+    assert "all there are" not in err
+
+
+def test_verdicts_may_go_to_standard_output(home, capfd):
+    code, out, _ = asked(capfd, '{"rationale": "r", "good": 3}', "--out", "/dev/stdout")
+    assert code == 0
+    assert [json.loads(line)["item_id"] for line in out.splitlines()[:6]] == [
+        item["item_id"] for item in ITEMS
+    ]
 
 
 @pytest.mark.parametrize("kind", ["answer", "support", "pair"])

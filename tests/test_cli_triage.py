@@ -16,6 +16,7 @@ from ragwb.judge.rubric import default_rubric, load_rubric
 from ragwb.runs.manifest import RunManifest
 from ragwb.runs.store import load_run
 from ragwb.runs.writer import EXPLAIN, MANIFEST, folder_hash
+from ragwb.triage.result import WORST_FIRST
 
 # c1 is found, c2 is beyond the cut, c3 must be refused.
 CASES = [case(1, risk="high"), case(2, tags={"domain": "refund"})]
@@ -104,11 +105,13 @@ def test_the_table_has_counts_cases_with_proof_and_what_was_left_out(triage):
     assert code == 0
     assert "3 cases = 1 failed + 1 passed + 1 not judged + 0 errors, K = 3" in title
     assert counts.splitlines()[1].split() == ["rerank", "RANKED_BELOW_K", "1", "0"]
+    assert counts.splitlines()[2] == "1 ranked beyond K: 1 since a channel"
     heading, columns, row, legend = cases.splitlines()
     assert heading.startswith("failed cases")
+    assert heading.endswith("; " + WORST_FIRST)
     assert columns.split()[3:] == ["vector", "fused", "results", "context", "proof"]
     assert row.split()[:7] == ["c2", "rerank", "RANKED_BELOW_K", "4", "4", "–", "–"]
-    assert row.endswith("rank 4 of fused, K = 3")
+    assert row.endswith("rank 4 of fused, K = 3; vector 4 → fused 4: beyond K since vector")
     assert legend == "– not there"
     assert left == "not judged (1), no evidence groups: c3"
     assert following == "next: ragwb triage latest --case c2 · ragwb triage latest --what-if"
@@ -122,7 +125,7 @@ def test_csv_has_a_row_a_failed_case(triage):
     )
     assert row == (
         "c2,rerank,RANKED_BELOW_K,fusion/rerank,False,1,1,normal,blocking,core,refund,q2,"
-        '"rank 4 of fused, K = 3"'
+        '"rank 4 of fused, K = 3; vector 4 → fused 4: beyond K since vector"'
     )
 
 
@@ -137,7 +140,7 @@ def test_one_case_in_full(triage):
         "chunk      doc-2",
         "seen       last seen in fused, not in results",
         "proof      rank 4 of fused, K = 3",
-        "RANKED_BELOW_K: compare its rank before and after each stage",
+        "RANKED_BELOW_K: see since which stage it stands there",
         "next: ragwb triage latest --case c2 --what-if",
     ):
         assert said in out
@@ -579,3 +582,12 @@ def test_what_is_wrong_with_an_answer_is_printed_with_its_place(home, capfd):
     assert "EVIDENCE_NOT_CITED: compare what is cited with it" in out
     # No setting of the retrieval would change what was said.
     assert "--what-if" not in out
+
+
+def test_a_leak_hides_no_lost_evidence_in_the_table(home, fake, capfd):
+    run_data.run(home, fake, [case(2, forbidden_chunk_ids=["doc-3"])], top_k=3)
+    assert ragwb(["triage", "latest", "--offline"]) == 0
+    out = capfd.readouterr().out
+    row = next(line for line in out.splitlines() if line.startswith("c2 "))
+    assert row.split()[:7] == ["c2", "security", "FORBIDDEN_RETRIEVED", "4", "4", "–", "–"]
+    assert "no evidence is required" not in out

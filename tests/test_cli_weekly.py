@@ -46,7 +46,7 @@ def test_a_page_is_made_under_the_name_of_its_week(weekly, tmp_path):
     assert made == ["2026-W53.html", "2026-W53.json", "2026-W53.md"]
     name, verdict, changed, look = out.splitlines()
     assert name == "retrieval · weekly-golden-v1"
-    assert verdict.startswith("  PASS: ")
+    assert verdict.startswith("  PASS, no limits set: ")
     assert changed.startswith("  Since week 2026-W02: 0 fixed, 1 broken of 12")
     assert look.startswith("  Look first at case-001")
     assert "report: reports/weekly/2026-W53.html" in err

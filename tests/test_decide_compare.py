@@ -1,18 +1,22 @@
 """Two saved runs compared, and everything that can be wrong with them."""
 
+import json
 from pathlib import Path
 
 import pytest
-from answer_run_data import answer_run, says
+from answer_run_data import answer_run, answer_service, says
+from chat_fake import FakeModel, client
 from compare_data import compared, finding, row, side, two_answer_runs, two_runs
 from loopback import json_reply
 from run_data import case, interrupted_run, run, service, settings
 
+from ragwb.chat.prompt import Prompt
 from ragwb.decide.compare import compare, compare_outcomes
 from ragwb.decide.outcomes import outcomes_of
 from ragwb.errors import MetricError, RunError, UsageError
 from ragwb.measure.answered import JudgedAnswer
 from ragwb.runs.baselines import save_baseline
+from ragwb.runs.reanswering import answer_from_run
 from ragwb.runs.scoring import score
 from ragwb.runs.store import Run
 
@@ -176,8 +180,51 @@ def test_a_run_that_only_retrieved_is_compared_by_retrieval_and_it_is_said(tmp_p
         assert "claim_coverage" not in set(found.deltas()["metric"])
     assert found.notes == (
         "The baseline answers and the candidate only retrieves: compared by what was retrieved",
+        "Latencies are not compared: those of the baseline are of a retrieval and its answer, "
+        "those of the candidate of a retrieval",
     )
     assert found.notes[0] in found.in_words()
+
+
+@pytest.mark.parametrize("manifest", [{"answerModel": "m"}, {}])
+def test_a_run_of_answers_that_all_failed_is_not_taken_for_one_of_retrievals(tmp_path, manifest):
+    answers = answer_run(tmp_path)
+    fake = answer_service(retrieve=lambda _: json_reply({}, 500), manifest=manifest)
+    failed = answer_run(tmp_path, fake)
+    for before, after in ((failed, answers), (answers, failed)):
+        found = compare(before, after)
+        assert (found.baseline.kind, found.candidate.kind, found.notes) == (
+            "answers",
+            "answers",
+            (),
+        )
+        assert (found.n, {one.why for one in found.left_out}) == (0, {"error"})
+
+
+def test_the_time_of_a_model_over_saved_contexts_is_not_that_of_a_service(tmp_path):
+    answers = answer_run(tmp_path)
+    reply = json.dumps({"mode": "answer", "text": "见[1]。", "reason": None, "actions": []})
+    prompt = Prompt("p@1", "s", "[{number}] {text}", "{passages} {question}", structured=True)
+    again = [
+        answer_from_run(answers, client(FakeModel([reply])), prompt, settings(tmp_path))
+        for _ in range(2)
+    ]
+    found = compare(answers, again[0])
+    assert found.notes == (
+        "Latencies are not compared: those of the baseline are of a retrieval and its answer, "
+        "those of the candidate of the call of the model alone, over saved contexts",
+    )
+    p95 = found.delta("p95_ms")
+    assert p95["baseline"] is not None
+    assert p95["candidate"] is not None
+    assert [p95[name] for name in ("delta", "low", "high", "n", "win", "loss")] == [
+        *(None, None, None),
+        *(0, 0, 0),
+    ]
+    assert "p95 not comparable" in " ".join(found.in_words())
+    # Of two such runs they are of the same work.
+    alike = compare(*again)
+    assert (alike.notes, alike.delta("p95_ms")["delta"] is None) == ((), False)
 
 
 def test_imported_answers_cannot_be_taken_by_their_retrieval(tmp_path):

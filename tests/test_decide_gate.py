@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from answer_run_data import answer_run, answer_service
 from compare_data import explained, finding, row, two_answer_runs, two_runs
 from gate_data import (
     LENIENT,
@@ -17,6 +18,7 @@ from gate_data import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loopback import json_reply
 from run_data import case, run, service
 
 from ragwb.decide.gate.gate import gate, gate_outcomes
@@ -25,6 +27,10 @@ from ragwb.errors import DataError, RunError, UsageError
 from ragwb.judge.standing import Standing
 
 RECALL = '[[floors]]\nmetric = "recall@5"\nmin = {}\n'
+
+
+def broken(_):
+    return json_reply({"title": "broken"}, 500)
 
 
 def floor(limit, rest=""):
@@ -90,6 +96,44 @@ def test_a_rule_that_may_stay_unknown_says_so_and_decides_nothing(tmp_path):
         "stale_version_leak",
     ]
     assert found.lines()[1].startswith("- unknown: forbidden_retrieved, acl_leak, ")
+
+
+@pytest.mark.parametrize("text", ["", LENIENT])
+def test_a_run_in_which_every_call_failed_passes_no_safety_rule(tmp_path, text):
+    found = gate(
+        run(tmp_path, service(retrieve=broken), [case(1), case(2)]), policy_file(tmp_path, text)
+    )
+    safety = [one for one in found.rules if one.block == "safety"]
+    assert {(one.status, one.n, one.value) for one in safety} == {("undecided", 0, None)}
+    assert rule(found, "acl_leak").words == "acl_leak is not known: 0 answers looked at"
+    assert rule(found, "allow_incomplete").words == (
+        "0 of 2 cases not asked, or in fewer repeats than the run has; calls that failed count "
+        "under max_errors (2)"
+    )
+    assert found.verdict == "undecided"
+    # One line for all of them.
+    assert [line for line in found.lines() if "0 answers" in line] == [
+        "- undecided: forbidden_retrieved, acl_leak, tenant_leak, stale_version_leak are not "
+        "known: 0 answers looked at"
+    ]
+
+
+def test_safety_rules_count_the_answers_that_they_looked_at(tmp_path):
+    fake = service()
+    opened = explained(run(tmp_path, fake, [case(1), case(2), case(3)], repeats=2), fake)
+    found = gate(opened, policy_file(tmp_path))
+    assert {one.n for one in found.rules if one.block == "safety"} == {6}
+    assert rule(found, "acl_leak").words == "acl_leak: no case broke it, 6 answers looked at"
+    unasked = gate(run(tmp_path, service(), [case(1)]), policy_file(tmp_path))
+    assert [rule(unasked, name).n for name in ("forbidden_retrieved", "acl_leak")] == [1, None]
+
+
+def test_answers_that_all_failed_leave_every_hard_rule_undecided(tmp_path):
+    named = {"service": "fake 1", "answerModel": "model-1"}
+    fake = answer_service(retrieve=broken, manifest=named)
+    found = gate(answer_run(tmp_path, fake), policy_file(tmp_path))
+    assert {one.status for one in found.rules if one.block == "safety"} == {"undecided"}
+    assert rule(found, "unsafe_action").words == "unsafe_action is not known: 0 answers looked at"
 
 
 def test_no_policy_can_let_a_broken_rule_pass(tmp_path):
@@ -303,6 +347,30 @@ def test_a_drop_is_absolute_or_a_share_of_the_baseline(tmp_path, limit, verdict)
     (one,) = [rule for rule in found.rules if rule.rule.endswith("drop recall@5")]
     assert one.case_ids == ("c2", "c1")
     assert "went from 0.75 to 0.5 (2 worse and 1 better of 4 cases; -0.25, 95 % " in one.words
+
+
+def test_what_got_better_is_said_in_its_own_direction(tmp_path):
+    drop = '[[regression.drops]]\nmetric = "{}"\nmax_drop = 0\n'
+    text = drop.format("recall@5") + "[budget]\nmax_p95_increase_ms = 9\n"
+    before = with_latencies(scored([0.0, 1.0], "before"), [500.0, 500.0])
+    found = against(tmp_path, text, before, with_latencies(scored([1.0, 1.0]), [121.0, 121.0]))
+    shown = {row["rule"]: row["value"] for row in found.rows()}
+    assert shown["max_drop recall@5"] == "+0.5 (rose)"
+    assert shown["max_p95_increase_ms"] == "-379 (fell)"
+    assert rule(found, "max_drop recall@5").to_dict()["value"] == -0.5
+    assert "machine's load between the two runs" in rule(found, "max_p95_increase_ms").read_as
+    worse = against(tmp_path, text, scored([1.0, 1.0], "before"), scored([0.5, 1.0]))
+    assert {row["rule"]: row["value"] for row in worse.rows()}["max_drop recall@5"] == "0.25"
+
+
+def test_statuses_have_their_marks_and_colours_on_the_page(tmp_path):
+    text = floor(0.9) + REGRESSION
+    shown = held(tmp_path, text, scored([0.0, 1.0]))._repr_html_()
+    assert '<tr class="rw-row-bad"><td>floors</td>' in shown
+    assert '<span class="rw-bad">✖ fail</span>' in shown
+    assert '<span class="rw-good">✔ pass</span>' in shown
+    assert '<span class="rw-badge" style="--rw-stage: #e69f00">? undecided</span>' in shown
+    assert "<a " not in shown
 
 
 def test_a_rise_is_no_drop_and_of_a_cost_a_rise_is_what_counts(tmp_path):

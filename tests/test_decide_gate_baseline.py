@@ -104,6 +104,7 @@ def test_impossible_figures_are_an_error_that_says_why(tmp_path):
         ('{"metrics": {"recall@5": null}}', "holds no figure"),
         ('{"recall@5": NaN}', "recall@5 is n"),
         ("[" * 100_000, "not JSON"),
+        ('{"recall@5": 0.1, "recall@5": 0.9}', "given twice"),
     ],
 )
 def test_a_wrong_file_is_one_line(tmp_path, content, message):

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from answer_run_data import answer_run
+from answer_run_data import answer_run, answer_service
 from compare_data import METRICS, explained, finding, row, side
 from loopback import json_reply
 from run_data import case, run, service
@@ -141,6 +141,21 @@ def test_a_run_of_answers_can_be_taken_by_its_retrieval(tmp_path):
     found = outcomes_of(answer_run(tmp_path), kind="retrieval")
     assert found.kind == "retrieval"
     assert "claim_coverage" not in found.frame
+
+
+def all_failed(folder, **manifest):
+    fake = answer_service(retrieve=lambda _: json_reply({}, 500), manifest=manifest)
+    return answer_run(folder, fake)
+
+
+def test_a_run_of_answers_is_one_though_every_call_failed(tmp_path):
+    found = outcomes_of(all_failed(tmp_path, answerModel="m"))
+    assert (found.kind, found.n_scored, found.n_errors) == ("answers", 0, 8)
+    assert (found.timed, found.figures()["claim_coverage"]) == ("answer", None)
+    # Where nothing tells, it is taken as it is asked for.
+    unnamed = all_failed(tmp_path)
+    assert outcomes_of(unnamed).kind == "retrieval"
+    assert outcomes_of(unnamed, kind="answers").kind == "answers"
 
 
 def test_a_run_that_only_retrieved_has_no_answers(tmp_path):

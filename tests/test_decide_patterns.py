@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from loopback import FakeService
 from run_data import case, run
@@ -153,8 +155,12 @@ def test_of_a_handful_of_cases_nothing_is_said_to_rise() -> None:
 
 
 def test_slower_not_better() -> None:
-    before = {"mrr_at_5": 0.5, "latency_ms": 100.0}
-    after = {"mrr_at_5": [0.45, 0.55, 0.5], "latency_ms": [200.0] * 37 + [300.0, 400.0, 300.0]}
+    before = {"mrr_at_5": 0.5, "latency_ms": 100.0, "manifest": MANIFEST}
+    after = {
+        "mrr_at_5": [0.45, 0.55, 0.5],
+        "latency_ms": [200.0] * 37 + [300.0, 400.0, 300.0],
+        "manifest": MANIFEST.model_copy(update={"run_id": "r2", "keyword": True}),
+    }
     found = only(compared(before, after), "SLOWER_NOT_BETTER")
     assert found.case_ids == ("c38", "c37", "c39")
     assert found.sentence.startswith("p95 +200 ms (")
@@ -169,6 +175,33 @@ def test_slower_not_better_names_the_part_that_changed() -> None:
     assert found.look_at == "what changed: candidate K (50 → 200)"
 
 
+@pytest.mark.parametrize("update", [{}, {"judge_model": "another"}, None])
+def test_where_nothing_that_takes_time_is_known_to_have_changed_no_time_was_added(update) -> None:
+    other = None if update is None else MANIFEST.model_copy(update={"run_id": "r2", **update})
+    before = {"mrr_at_5": 0.5, "latency_ms": 100.0, "manifest": other and MANIFEST}
+    assert codes(compared(before, {"mrr_at_5": 0.5, "latency_ms": 200.0, "manifest": other})) == []
+
+
+@pytest.mark.parametrize(
+    ("stage", "said"),
+    [("rerank", ["; most of it in rerank (+100 ms at the median)"]), ("embedding", [])],
+)
+def test_slower_names_the_stage_and_is_silent_where_no_change_touches_it(stage, said) -> None:
+    sides = []
+    for name, took in (("before", 0.0), ("after", 100.0)):
+        update = {"run_id": name, "rerank": "maxsim" if took else None}
+        manifest = MANIFEST.model_copy(update=update)
+        one = side(name, mrr_at_5=0.5, latency_ms=100.0 + took, manifest=manifest)
+        told = [("vector", 50.0), (stage, 40.0 + took), ("total", 90.0 + took)]
+        timings = pd.Series([told] * N, dtype="object")
+        sides.append(replace(one, latencies=one.latencies.assign(timings_ms=timings)))
+    found = compare_outcomes(*sides)
+    assert [one.sentence[one.sentence.index(";") :] for one in found.patterns] == said
+    headline = found.in_words()[2]
+    noted = "(one run each, most of it in embedding: the machine's load is in it)"
+    assert (noted in headline) is not bool(said)
+
+
 @pytest.mark.parametrize(
     ("after", "n"),
     [
@@ -180,7 +213,9 @@ def test_slower_not_better_names_the_part_that_changed() -> None:
     ],
 )
 def test_it_is_not_called_slower_for_nothing(after: dict[str, Any], n: int) -> None:
-    assert codes(compared({"mrr_at_5": 0.5, "latency_ms": 100.0}, after, n=n)) == []
+    other = MANIFEST.model_copy(update={"run_id": "r2", "candidate_k": 200})
+    before = {"mrr_at_5": 0.5, "latency_ms": 100.0, "manifest": MANIFEST}
+    assert codes(compared(before, {**after, "manifest": other}, n=n)) == []
 
 
 def test_swapped_cases() -> None:

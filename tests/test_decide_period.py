@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from answer_run_data import answer_run, answer_service
+from loopback import json_reply
 from run_data import interrupted_run, service
 from weekly_data import BASE, TOP_K, Week, case_id, settings, store, write_week
 from weekly_data import year as a_year
@@ -19,6 +21,9 @@ from ragwb.runs.writer import MANIFEST
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ALL = Week(strength=1.0)
 SMALLER = {"chunking": {**BASE["chunking"], "size": 200}}
+
+
+EVERY = frozenset(range(12))
 
 
 def weekly(folder, **given):
@@ -63,7 +68,9 @@ def test_the_last_run_is_held_against_that_of_the_week_before(found):
 
 def test_three_lines_say_verdict_change_and_where_to_look(found):
     verdict, changed, look = found.series[0].lines()
-    assert verdict.startswith("PASS: nothing that decides is broken (no policy was given")
+    assert verdict.startswith(
+        "PASS, no limits set: no case breaks a rule with zero tolerance (no p"
+    )
     assert changed.startswith("Since week 2026-W04: 1 fixed, 2 broken of 14 (1 of high risk: ")
     assert "2/14 fail, was 1/14" in changed
     assert "p95 " in changed
@@ -146,7 +153,7 @@ def test_a_first_run_has_nothing_to_be_held_against(tmp_path):
     (series,) = weekly(tmp_path).series
     assert (series.reference, series.comparison, series.unstable) == (None, None, ())
     assert series.lines()[1].startswith("This is the first run of its series in the store: 0/12")
-    assert series.lines()[2] == "Nothing asks for a look"
+    assert series.lines()[2] == "No case needs a look"
 
 
 def test_runs_of_one_week_are_held_against_each_other_and_it_says_so(tmp_path):
@@ -155,7 +162,9 @@ def test_runs_of_one_week_are_held_against_each_other_and_it_says_so(tmp_path):
     write_week(tmp_path, 0, Week(strength=1.0, lost=frozenset({1}), manifest=at))
     (series,) = weekly(tmp_path).series
     assert not series.is_week_apart
-    assert series.lines()[1].startswith("Since the run before, for none is of an earlier week: 0 f")
+    assert series.lines()[1].startswith(
+        "Since the run before it, as no run of an earlier week can be compared: 0 fixed, 1 broken"
+    )
 
 
 def test_sets_with_little_in_common_are_series_of_their_own(tmp_path):
@@ -191,7 +200,8 @@ def test_calls_that_failed_leave_it_undecided(tmp_path):
     store(tmp_path, [ALL, Week(strength=1.0, errors=frozenset({4}))])
     (series,) = weekly(tmp_path).series
     assert series.verdict.verdict == "undecided"
-    assert series.lines()[0].startswith("UNDECIDED: 1 call failed for good")
+    assert series.lines()[0].startswith("UNDECIDED: 1 of 12 calls failed (no policy")
+    assert series.lines()[2] == f"Look first at {case_id(4)}, of which a call failed"
     assert series.comparison.broken == ()
 
 
@@ -295,15 +305,76 @@ def test_a_wrong_policy_or_baseline_is_an_error(four, policy):
         check_period(settings(four), policy=policy, now=NOW)
 
 
-def test_a_policy_for_other_runs_leaves_a_series_undecided_and_says_why(tmp_path, policy):
+def test_a_policy_for_other_runs_is_not_held_and_it_says_why(tmp_path, policy):
     write_week(tmp_path, 0, ALL)
     short = {"top_k": 3}
     other = Week(removed=frozenset(range(12)), added=8, version="other", manifest=short)
     write_week(tmp_path, 1, other)
     first, second = weekly(tmp_path, policy=policy).series
     verdicts = {one.name: one.verdict for one in (first, second)}
-    assert verdicts["retrieval · other"].by == "the policy is not for this run"
-    assert "K" in verdicts["retrieval · other"].undecided[0]
+    misfit = verdicts["retrieval · other"]
+    assert misfit.by == (
+        "the policy does not fit this series: its K 5 is beyond top K 3, so no limits are held"
+    )
+    assert (misfit.verdict, misfit.colour, misfit.state) == ("pass", "neutral", None)
+    assert verdicts["retrieval · weekly-golden-v1"].by == "policy weekly"
+
+
+def test_a_policy_for_answers_is_not_held_against_retrievals(tmp_path, policy):
+    policy.write_text(
+        'policy = "answers"\nk = 5\n[[floors]]\nmetric = "claim_coverage"\nmin = 0.5\n', "utf-8"
+    )
+    write_week(tmp_path, 0, ALL)
+    with pytest.raises(UsageError, match="its runs only retrieve, and have no claim_coverage"):
+        weekly(tmp_path, policy=policy)
+    answer_run(tmp_path)
+    found = period(settings(tmp_path), since="2020-01-01", policy=policy)
+    by = {one.name: one.verdict.by for one in found.series}
+    assert by["answers · v1"] == "policy answers"
+    assert by["retrieval · weekly-golden-v1"].startswith("the policy does not fit this series: ")
+
+
+def test_a_slice_without_a_case_leaves_the_series_undecided(tmp_path, policy):
+    policy.write_text(f'{POLICY}\n[[floors]]\nmetric = "recall@5"\nmin = 0\nslice = "risk=high"\n')
+    write_week(tmp_path, 0, ALL)
+    write_week(tmp_path, 1, Week(strength=1.0, removed=frozenset(range(12)), added=4, version="o"))
+    found = {one.name: one.verdict for one in weekly(tmp_path, policy=policy).series}
+    assert found["retrieval · o"].verdict == "undecided"
+    assert "does not fit this series: " in found["retrieval · o"].undecided[0]
+
+
+def test_a_run_that_failed_stands_in_its_series_and_the_headline_says_so(tmp_path):
+    store(tmp_path, [ALL, Week(strength=1.0, lost=frozenset({1})), Week(errors=EVERY)])
+    (series,) = weekly(tmp_path).series
+    assert [point.is_failed for point in series.points] == [False, False, True]
+    assert series.verdict.verdict == "undecided"
+    verdict, changed, look = series.lines()
+    assert verdict.startswith("UNDECIDED: the last run failed: 12 of 12 calls (no policy was given")
+    assert changed == (
+        "Nothing can be said of what changed: the last run that was answered is of 2026-01-12 "
+        "(1/12 fail, recall@5 0.917)"
+    )
+    assert look == ("Look first at why the calls failed: 12 of 12 cases say '503 from the service'")
+
+
+def test_a_run_that_failed_is_nothing_to_hold_another_against(tmp_path):
+    store(tmp_path, [ALL, Week(errors=EVERY), Week(strength=1.0, lost=frozenset({1}))])
+    (series,) = weekly(tmp_path).series
+    assert series.reference is series.points[0]
+    assert series.comparison.broken == (case_id(1),)
+    alone = weekly(tmp_path, since="2026-01-12", until="2026-01-18").series[0]
+    assert alone.reference.week == "2026-W02"
+
+
+@pytest.mark.parametrize("model", [{"answerModel": "model-1"}, {}])
+def test_answers_that_all_failed_are_of_the_series_of_answers(tmp_path, model):
+    answer_run(tmp_path)
+    named = {"service": "fake 1", **model}
+    broken = answer_service(retrieve=lambda _: json_reply({"title": "broken"}, 500), manifest=named)
+    answer_run(tmp_path, broken)
+    (series,) = period(settings(tmp_path), since="2020-01-01").series
+    assert series.name == "answers · v1"
+    assert series.lines()[0].startswith("UNDECIDED: the last run failed: 8 of 8 calls")
 
 
 def test_a_policy_that_fits_no_run_is_an_error(tmp_path, policy):

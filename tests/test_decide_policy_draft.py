@@ -2,15 +2,15 @@
 
 import pytest
 from answer_run_data import answer_run
-from compare_data import row, two_runs
-from gate_data import of_rows, policy_file, rule, scored
+from compare_data import explained, row, two_runs
+from gate_data import of_rows, policy_file, rule, scored, with_latencies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_data import case, run, service
 
 from ragwb.decide.gate.gate import gate, gate_outcomes
 from ragwb.decide.gate.policy import load_policy
-from ragwb.decide.gate.policy_draft import draft_policy
+from ragwb.decide.gate.policy_draft import draft_policy, unchecked_leaks
 from ragwb.decide.outcomes import outcomes_of
 
 
@@ -42,9 +42,41 @@ def test_answers_get_their_own_floors_and_what_is_broken_is_said(tmp_path):
     assert "# forbidden_claim: 1 broke it in this run" in text
     assert "# claim_coverage: 3 cases leave every value possible" in text
     policy = drafted(tmp_path, outcomes)
-    assert {"correct_rate", "mode_accuracy"} <= {floor.metric for floor in policy.floors}
+    assert policy.floors == ()
+    assert '# metric = "correct_rate"' in text
     found = gate(opened, policy, baseline=opened)
     assert [one.rule for one in found.blockers] == ["forbidden_claim"]
+
+
+def test_a_floor_of_few_cases_is_commented_out_with_the_reason(tmp_path):
+    few, enough = scored([1.0] * 10 + [0.0] * 9), scored([1.0] * 10 + [0.0] * 10)
+    text = draft_policy(few)
+    assert "# 19 scored cases are too few for a floor of recall@5, which begins at 20:\n" in text
+    assert '# [[floors]]\n# metric = "recall@5"\n# min = 0.31  # 0.5263 (10/19), ' in text
+    assert drafted(tmp_path, few).floors == ()
+    assert {(floor.metric, floor.min_n) for floor in drafted(tmp_path, enough).floors} == {
+        ("recall@5", 10),
+        ("mrr@5", 10),
+    }
+
+
+def test_leaks_that_a_run_does_not_show_are_said_to_be_unchecked(tmp_path):
+    opened = run(tmp_path, service(), [case(1)])
+    text = draft_policy(outcomes_of(opened))
+    leaks = unchecked_leaks(outcomes_of(opened))
+    assert set(leaks) == {"acl_leak", "tenant_leak", "stale_version_leak"}
+    assert f"# LEAKS ARE NOT CHECKED by this policy ({', '.join(leaks)}): this run does" in text
+    fake = service()
+    known = explained(run(tmp_path, fake, [case(1)]), fake)
+    assert "LEAKS" not in draft_policy(outcomes_of(known))
+
+
+def test_the_increase_of_p95_waits_for_whoever_knows_the_machine(tmp_path):
+    outcomes = with_latencies(scored([1.0, 1.0]), [100.0, 120.0])
+    assert "load between the two runs is in it:\n# max_p95_increase_ms = 60" in draft_policy(
+        outcomes
+    )
+    assert drafted(tmp_path, outcomes).budget.max_p95_increase_ms is None
 
 
 def test_only_slices_with_enough_cases_get_a_floor(tmp_path):
@@ -57,13 +89,12 @@ def test_a_run_without_a_scored_case_gives_a_policy_without_floors(tmp_path):
     rows = [row(0, None, status="error", reason="HTTP 500")]
     policy = drafted(tmp_path, of_rows(rows))
     assert policy.floors == ()
+    assert policy.safety.may_be_unknown == ()
     assert "max_errors = 0  # 1 in this run" in draft_policy(of_rows(rows))
 
 
 @pytest.mark.parametrize("slow", [0.2, 7.0, 99.0, 1234.5])
 def test_the_budget_is_what_the_run_took_and_half_as_much_again(tmp_path, slow):
-    from gate_data import with_latencies
-
     outcomes = with_latencies(scored([1.0, 1.0]), [slow, slow])
     policy = drafted(tmp_path, outcomes)
     assert slow * 1.5 <= policy.budget.max_p95_ms <= max(1, slow * 1.5 * 1.1 + 1)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tracemalloc
 from pathlib import Path
 
@@ -99,6 +100,23 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         list(read_raw_cases(tmp_path / "nowhere.jsonl"))
     with pytest.raises(GoldenError, match="Is a directory"):
         list(read_raw_cases(tmp_path))
+
+
+@pytest.mark.parametrize("text", [f"{LINE_ONE}\n{LINE_TWO}", f"[{LINE_ONE},\n{LINE_TWO}]"])
+def test_a_pipe_is_read_as_a_file_is(text: str) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, text.encode())
+    os.close(writer)
+    cases = list(read_raw_cases(Path(f"/dev/fd/{reader}")))
+    os.close(reader)
+
+    assert [(raw.line, raw.value) for raw in cases] == [(1, ONE), (2, TWO)]
+
+
+def test_a_pipe_that_nobody_writes_into(path: Path) -> None:
+    os.mkfifo(path)
+    with pytest.raises(GoldenError, match="cannot be read: an empty pipe"):
+        list(read_raw_cases(path))
 
 
 def test_a_big_file_is_not_held_in_memory(path: Path) -> None:

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragwb.html import cell, escape, escape_markdown, plain, table, tag, terminal_json, visible
+from ragwb.html import (
+    breakable,
+    cell,
+    escape,
+    escape_markdown,
+    plain,
+    table,
+    tag,
+    terminal_json,
+    visible,
+)
 
 HOSTILE = "<script>alert(1)</script> {{ x }} \x1b[31mred\x1b[0m \u202eevil `code` | [a](b)"
 
@@ -79,3 +89,25 @@ def test_json_for_a_terminal_reads_back_and_drives_nothing():
     assert "退款" in text
     assert "\x9b" not in text
     assert "\u202e" not in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "refusal_reason_accuracy",
+        "conflict-merchant-dispatch-and-return-window",
+        "退款到账" * 20,
+    ],
+)
+def test_words_and_what_breaks_by_itself_get_no_break(text):
+    assert breakable(text) == text
+
+
+def test_a_long_id_may_break_at_its_signs_or_every_16():
+    assert breakable("sha256:" + "0" * 20) == "sha256:<wbr>0000000000000000<wbr>0000"
+    assert cell("a" * 25) == "a" * 16 + "<wbr>" + "a" * 9
+
+
+@given(st.text() | st.text("ab_-<&退\u202e", min_size=20))
+def test_a_break_changes_no_text(text):
+    assert breakable(text).replace("<wbr>", "") == escape(text)

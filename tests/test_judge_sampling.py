@@ -129,13 +129,15 @@ def test_a_key_of_another_sheet_is_refused(tmp_path):
         restore_ids(load_labels(path), key)
     with pytest.raises(DataError, match="No such file"):
         restore_ids(load_labels(path), tmp_path / "none")
+    key.write_bytes(b"\n\xff")
+    with pytest.raises(DataError, match=r"k\.json:2: not UTF-8"):
+        restore_ids(load_labels(path), key)
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         (b"nonsense", "not JSON"),
-        (b"\xff\xfe", "utf-8"),
         (b'["x"]', "it must be an object of ids"),
         (b"3", "it must be an object of ids"),
         (b'{"x": ["a"]}', "'x' must stand for one item"),

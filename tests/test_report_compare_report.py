@@ -5,9 +5,11 @@ import re
 from dataclasses import replace
 
 import pytest
+from answer_run_data import answer_run, answer_service
 from browser import opened
 from compared_data import AFTER, BEFORE, CASES, compared, compared_answers, staged_run
 from hostile import NAME, SCRIPT, TEXTS, hostile_case
+from loopback import json_reply
 
 from ragwb.decide.compare import compare, compare_outcomes
 from ragwb.decide.outcomes import outcomes_from
@@ -137,3 +139,12 @@ def test_figures_that_are_no_run_make_no_report(tmp_path):
     with pytest.raises(UsageError, match="compare two saved runs"):
         write_compare_report(compare_outcomes(side, side), tmp_path / "diff")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_report_is_made_where_nothing_pairs(tmp_path):
+    fake = answer_service(retrieve=lambda _: json_reply({}, 500))
+    found = compare(answer_run(tmp_path), answer_run(tmp_path, fake))
+    html = write_compare_report(found, tmp_path / "diff").html.read_text(encoding="utf-8")
+    assert "nothing pairs: 8 errors in the candidate" in html
+    assert "8 cases in no count above" in html

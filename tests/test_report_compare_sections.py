@@ -4,6 +4,8 @@ import re
 from dataclasses import replace
 
 import pytest
+from answer_run_data import ANSWERS, answer_run, answer_service, says
+from answer_run_data import CASES as ASKED
 from compared_data import AFTER, BEFORE, CASES, compared, compared_answers, staged_run
 from run_data import run
 from view_data import staged_service
@@ -126,6 +128,57 @@ def test_broken_cases_come_by_gravity(comparison):
 def test_changed_answers_show_their_claims(answers):
     (row,) = sections.changed_rows(answers, "broken")
     assert row["figure"] == "claim_coverage 1 → 0"
+
+
+def refusing(folder):
+    """Two runs of answers: in the candidate a case is answered that must be refused."""
+    wrong = {"q3": says("是的。", "doc-3")}
+    right = {"q3": {"mode": "refuse", "text": "无", "refusalReason": "NO_EVIDENCE"}}
+    fakes = [answer_service(answers={**ANSWERS, **own}) for own in (right, wrong)]
+    return [answer_run(folder, fake, ASKED[2:4]) for fake in fakes]
+
+
+def test_a_case_without_claims_shows_the_modes_of_its_answers(tmp_path):
+    before, after = refusing(tmp_path)
+    (row,) = sections.changed_rows(compare(before, after), "broken")
+    assert (row["case_id"], row["figure"]) == ("c3", "mode refuse → answer")
+    (row,) = sections.changed_rows(compare(after, before), "fixed")
+    assert row["figure"] == "mode answer → refuse"
+    same = sections.changed_rows(compare(after, after), "still_failing")
+    figures = {row["case_id"]: row["figure"] for row in same}
+    assert figures["c3"] == "mode answer (refuse expected)"
+
+
+@pytest.mark.parametrize(
+    ("fixed", "broken", "colour"),
+    [(0, 6, "fail"), (6, 0, "pass"), (5, 0, "neutral"), (10, 9, "neutral")],
+)
+def test_the_head_has_the_colour_of_the_exact_test(fixed, broken, colour):
+    before = imported("a", [0.0] * fixed + [1.0] * (broken + 3))
+    after = imported("b", [1.0] * fixed + [0.0] * broken + [1.0] * 3)
+    html = sections.overview(compare_outcomes(before, after)).html
+    assert f'class="rw-verdict rw-{colour}"' in html
+
+
+def test_a_count_a_case_is_told_with_enough_digits():
+    def side(name, values):
+        frame = [{"case_id": f"c{n}", "forbidden_claims": v} for n, v in enumerate(values)]
+        return outcomes_from(frame, name=name, k=5, metrics=["forbidden_claims"], kind="answers")
+
+    before = side("a", [1.0] * 8 + [0.0] * 40)
+    (row, *_) = sections.figure_rows(compare_outcomes(before, side("b", [1.0] * 5 + [0.0] * 43)))
+    assert row["difference"] == "-0.062"
+    assert row["95 % interval"] == "-0.146 to 0"
+
+
+def test_latencies_carry_a_note_and_no_verdict(comparison):
+    panel = sections.figures(comparison)
+    assert panel.text.endswith(sections.LATENCY_NOTE)
+    assert "not the load of the machine between two runs" in panel.html
+    read = {row["figure"]: row["reading"] for row in sections.figure_rows(comparison)}
+    assert {read["p95_ms"], read["p99_ms"]} <= {"not tested", "unchanged"}
+    plain = compare_outcomes(imported("a", [1.0]), imported("b", [1.0]))
+    assert sections.LATENCY_NOTE not in sections.figures(plain).text
 
 
 def test_every_case_can_be_opened_and_the_first_broken_one_is(comparison):

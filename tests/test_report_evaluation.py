@@ -157,7 +157,7 @@ def test_a_set_of_refusals_alone_passes_when_complete(tmp_path):
 def test_a_pass_without_limits_is_said_in_neutral_words(tmp_path):
     evaluation = evaluate(run(tmp_path, service(), [case(1)]))
     assert evaluation.to_dict()["verdict"] == "pass"
-    assert repr(evaluation).startswith("PASS, no limits set: 1/1 cases")
+    assert repr(evaluation).startswith("No limits set: 1/1 cases")
     assert repr(evaluation).count("limits") == 1
     assert 'class="rw-verdict rw-neutral"' in evaluation._repr_html_()
     held = evaluate(evaluation.run, limits={"min_recall": 0.5})
@@ -200,7 +200,7 @@ def test_a_small_corpus_is_warned_of(tmp_path):
 def test_a_manifest_that_says_chunks_in_its_own_way_is_not_observed(tmp_path, told):
     evaluation = evaluate(run(tmp_path, service(manifest={"chunks": told}), [case(1)]))
     assert "does not say how many" in sections.reach(evaluation).text
-    assert repr(evaluation).startswith("PASS")
+    assert repr(evaluation).startswith("No limits set")
 
 
 def test_every_section_says_the_same_as_text_and_html(evaluated):

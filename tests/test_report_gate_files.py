@@ -129,7 +129,7 @@ def test_the_frame_the_text_and_the_json_hold_the_same_rules(found):
     frame = found.frame()
     assert frame["rule"].tolist() == [one["rule"] for one in found.to_dict()["rules"]]
     assert len(repr(found).splitlines()) == len(found.lines()) + 1 + len(found.rules)
-    assert found._repr_html_().count("<tr>") == len(found.rules) + 1
+    assert found._repr_html_().count("<tr") == len(found.rules) + 1
     assert rule(found, "min recall@5").to_dict()["slice"] is None
     assert {"verdict", "blockers", "rules"} <= found.to_dict().keys()
     assert {"rule", "slice", "value", "limit", "case_ids"} <= found.to_dict()["blockers"][0].keys()

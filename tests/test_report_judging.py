@@ -137,3 +137,9 @@ def test_a_judge_that_scored_nothing_has_nothing_defined(files, tmp_path):
     rows = [{"item_id": f"i{at}", "unscored": "down"} for at in range(20)]
     review = review_judge(files["labels"], write_lines(tmp_path / "v.jsonl", rows))
     assert "good: nothing is defined" in repr(review)
+
+
+def test_without_a_rubric_the_word_is_followed_by_what_is_not_known(files):
+    panel = review_judge(**files).headline()
+    assert "<b>ADVISES</b>no rubric was given" in panel.html
+    assert "ADVISES: no rubric was given" in panel.text

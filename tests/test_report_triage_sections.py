@@ -12,6 +12,7 @@ from ragwb.errors import UsageError
 from ragwb.report import triage_sections
 from ragwb.runs.notes import NOTES, Note, add_note
 from ragwb.triage.attribute import triage
+from ragwb.triage.result import WORST_FIRST
 
 SECTIONS = (
     triage_sections.overview,
@@ -35,8 +36,12 @@ def lossy(source):
 def test_the_overview_says_how_many_fail_where_and_what_to_do_first(lossy):
     text = triage_sections.overview(lossy).text
     first, step, *_ = text.splitlines()
-    assert first.startswith("7 of 9 cases fail at K = 3: 1 with evidence that must not be there, ")
+    assert first.startswith("7 of 9 cases fail at K = 3: 1 with evidence that must not be there; ")
     assert "2 lost in recall" in first
+    # The stage of the cut is not blamed for the order that it was given.
+    assert "1 ranked beyond K: 1 since a channel" in first
+    assert "lost in rerank" not in text
+    assert "ranked beyond K: 1 since a channel. First see since which stage" in text
     assert first.endswith("1 of which the trace does not tell where")
     assert step.startswith("- 1 case: what the case forbids came back. First find out why")
     assert "2 cases (1 of high risk): visible, yet in no channel's candidates" in text
@@ -70,7 +75,7 @@ def test_a_failed_call_leaves_the_finding_open_and_is_named(tmp_path):
     found = triage(run(tmp_path, fake, [case(1), case(2)]))
     panel = triage_sections.overview(found)
     assert "rw-undecided" in panel.html
-    assert "nothing is known of c2" in panel.text
+    assert "Calls failed for good in c2, of which nothing is known" in panel.text
     assert "c2" in triage_sections.not_judged(found).text
     assert "500" in triage_sections.not_judged(found).text
 
@@ -110,11 +115,11 @@ def test_every_failed_case_is_a_section_the_worst_first(lossy):
 def test_cases_beyond_the_limit_are_counted_and_listed(lossy):
     panel = triage_sections.cases(lossy, limit=2)
     assert panel.html.count("rw-case") == 2
-    assert "5 more cases without a section of their own:" in panel.text
+    assert f"5 more cases without a section of their own, {WORST_FIRST}:" in panel.text
     for one in lossy.cases[2:]:
         assert one.case_id in panel.text
         assert f"<td>{one.case_id}</td>" in panel.html
-    assert triage_sections.cases(lossy, limit=0).text.startswith("7 cases:")
+    assert triage_sections.cases(lossy, limit=0).text.startswith(f"7 cases, {WORST_FIRST}:")
 
 
 def test_less_than_no_case_cannot_be_opened(lossy):
@@ -232,3 +237,14 @@ def test_every_section_says_something_as_text_and_as_html(lossy, section):
     panel = section(lossy)
     assert panel.text
     assert panel.html
+
+
+def test_a_reply_of_a_wrong_shape_is_not_to_be_asked_again(tmp_path):
+    fake = staged_service({"q1": {"results": ["doc-1"]}})
+    answer = fake.retrieve
+    fake.retrieve = lambda data: json_reply({}) if data["question"] == "q2" else answer(data)
+    found = triage(run(tmp_path, fake, [case(1), case(2)]))
+    text = triage_sections.overview(found).text
+    assert "Replies of a wrong shape in c2: they come again when it is run again" in text
+    assert "then run again." not in text
+    assert "results: Field required" in triage_sections.not_judged(found).text

@@ -64,7 +64,7 @@ def test_the_three_lines_stand_on_top_in_text_and_html(weeks):
     panel = sections.overview(weeks)
     for line in weeks.series[0].lines():
         assert line in panel.text
-    assert "rw-verdict rw-pass" in panel.html
+    assert "rw-verdict rw-neutral" in panel.html
     assert panel.html.index("PASS") < panel.html.index("Since week 2026-W04")
 
 
@@ -123,7 +123,7 @@ def test_runs_are_listed_the_newest_first(weeks):
 def test_markdown_says_the_same(weeks):
     text = weekly_to_markdown(weeks)
     assert text.startswith("# Weekly report 2026-W53\n")
-    assert "**PASS: nothing that decides is broken" in text
+    assert "**PASS, no limits set: no case breaks" in text
     for title in ("Newly broken", "Figures", "Sets", "What was changed", "Golden set", "Runs"):
         assert f"\n### {title}" in text
     assert "| case-001 |" in text
@@ -139,6 +139,30 @@ def test_a_single_run_has_every_part(tmp_path):
     assert "Every case holds still." in texts[5]
     assert "nothing here rests on a judge" in texts[7]
     assert weekly_to_markdown(alone)
+
+
+def test_one_run_is_shown_as_figures_with_intervals_and_without_a_chart(tmp_path):
+    store(tmp_path, [Week(strength=1.0, lost=frozenset({1, 4}))], repeats=2)
+    alone = period(settings(tmp_path), **DAYS)
+    panels = [part(alone) for part in PARTS]
+    assert "<svg" not in "".join(panel.html for panel in panels[:6])
+    assert "One run: lines are drawn from two on." in panels[2].text
+    assert re.search(r"recall@5 +0\.917 +0\.\d+ – 1\.000", panels[2].text)
+    assert re.search(r"stage +failed cases", panels[3].text)
+    assert "the repeats of the last run differ" in panels[5].text
+
+
+def test_a_run_that_failed_as_a_whole_is_said_in_every_part(tmp_path):
+    store(tmp_path, [ALL, Week(errors=frozenset(range(12)))])
+    found = period(settings(tmp_path), **DAYS)
+    texts = [part(found).text for part in PARTS]
+    assert "the last run failed: 12 of 12 calls" in texts[0]
+    assert "2 runs, of which at most one was answered: lines are drawn from two on." in texts[2]
+    assert re.search(r"recall@5 +– +– +0 +1\.000", texts[2])
+    assert "nothing is known of any case" in texts[4]
+    assert "every call failed" in texts[9]
+    assert "the last run failed: 12 of 12 calls" in weekly_to_markdown(found)
+    assert found.to_dict()["series"][0]["runs"][-1]["n_failed_calls"] == 12
 
 
 def test_answers_have_figures_of_their_own(tmp_path):

@@ -5,9 +5,9 @@ from answer_run_data import answer_run, answer_service
 from loopback import json_reply
 from run_data import case, interrupted_run, run, service
 
-from ragwb.errors import UsageError
+from ragwb.errors import RunError, UsageError
 from ragwb.runs.answered import score_answers
-from ragwb.runs.kinds import Asked, asked_of, without_answers
+from ragwb.runs.kinds import Asked, asked_of, kind_of, timed_of, without_answers
 from ragwb.runs.tables import CASES
 
 
@@ -25,6 +25,39 @@ def test_failed_calls_are_counted_and_alone_tell_no_kind(tmp_path):
     some, none = (run(tmp_path, fake, [case(0), case(1)]) for fake in (some, none))
     assert asked_of(some.path) == Asked("retrieval", 1)
     assert asked_of(none.path) == Asked(None, 2)
+
+
+def broken_down(model=None):
+    """A service whose every call fails, and which may name its answerer."""
+    manifest = {} if model is None else {"service": "s", "answerModel": model}
+    return answer_service(retrieve=lambda _: json_reply({}, 500), manifest=manifest)
+
+
+def test_where_every_call_failed_the_model_tells_that_answers_were_asked_for(tmp_path):
+    answered = answer_run(tmp_path, broken_down("m-1"), [case(0)])
+    retrieved = run(tmp_path, broken_down("m-1"), [case(0)])
+    unnamed = answer_run(tmp_path, broken_down(), [case(0)])
+    assert [asked_of(one.path).kind for one in (answered, retrieved, unnamed)] == [
+        "answers",
+        None,
+        None,
+    ]
+    assert [kind_of(one) for one in (answered, retrieved, unnamed)] == ["answers", None, None]
+
+
+def test_the_time_of_a_call_is_of_what_was_asked(tmp_path):
+    retrieved = run(tmp_path, service(), [case(0)])
+    answered = answer_run(tmp_path, answer_service(), [case(0)])
+    assert timed_of(retrieved, kind_of(retrieved)) == "retrieval"
+    assert timed_of(answered, kind_of(answered)) == "answer"
+    assert timed_of(answered, None) is None
+
+
+def test_a_kind_needs_the_table_of_cases(tmp_path):
+    found = run(tmp_path, service(), [case(0)])
+    (found.path / CASES).write_bytes(b"PAR1")
+    with pytest.raises(RunError, match=r"cases\.parquet: cannot be read"):
+        kind_of(found)
 
 
 def test_a_table_that_cannot_be_read_tells_nothing(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from pathlib import Path
 
 import duckdb
@@ -10,8 +12,9 @@ from run_data import case, interrupted_run, run, service, settings
 
 from ragwb.errors import RagwbError, UsageError
 from ragwb.runs.baselines import save_baseline
-from ragwb.runs.query import VIEWS, query_runs
+from ragwb.runs.query import VIEWS, open_query, query_runs
 from ragwb.runs.scoring import score
+from ragwb.runs.sql import BATCH_ROWS, connect, stoppable
 from ragwb.runs.store import Run
 
 
@@ -182,3 +185,45 @@ def test_the_columns_do_not_depend_on_what_is_null(saved: Run, tmp_path: Path) -
 def test_duckdb_of_the_caller_is_left_alone(saved: Run, tmp_path: Path) -> None:
     query_runs("select 1 from runs", settings(tmp_path))
     assert duckdb.sql("select current_setting('enable_external_access')").fetchall() == [(True,)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select r from range(5000000) t(r) order by hash(r)",
+        "select count(distinct r) from range(20000000) t(r)",
+        "select * from range(100000000000)",
+    ],
+)
+def test_memory_is_bounded_and_the_line_says_so(tmp_path: Path, sql: str) -> None:
+    with pytest.raises(UsageError, match=r"more memory than the 0\.0 GB that it may have: ask for"):
+        query_runs(sql, settings(tmp_path), memory=30_000_000)
+
+
+def test_rows_come_a_batch_at_a_time_and_a_fault_among_them_is_one_line(tmp_path: Path) -> None:
+    with open_query("select * from range(100000000000)", settings(tmp_path)) as found:
+        first = next(found.row_batches())
+    assert 0 < len(first) <= BATCH_ROWS
+    assert first[0] == {"range": 0}
+    sql = "select case when r > 50000 then error('boom') end from range(60000) t(r)"
+    with pytest.raises(UsageError, match=r"SQL: .*boom"):
+        query_runs(sql, settings(tmp_path))
+
+
+def test_ctrl_c_ends_a_query_that_would_not_end() -> None:
+    main = threading.main_thread().ident
+    assert main is not None
+    with connect() as connection:
+
+        def endless() -> None:
+            signal.pthread_kill(main, signal.SIGINT)
+            connection.sql("select count(*) from range(100000000000)").fetchall()
+
+        with pytest.raises(KeyboardInterrupt):
+            stoppable(endless, connection.interrupt)
+        assert connection.sql("select 1").fetchall() == [(1,)]
+
+
+def test_nothing_is_written_beside_the_runs(tmp_path: Path) -> None:
+    found = query_runs("select current_setting('temp_directory') t", settings(tmp_path))
+    assert found.rows() == [{"t": ""}]

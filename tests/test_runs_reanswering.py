@@ -13,6 +13,7 @@ from run_data import case, golden, no_wait, service, settings
 
 from ragwb.chat.prompt import Prompt, load_prompt
 from ragwb.errors import AccessError, ReplyError, RunError, UsageError
+from ragwb.runs.kinds import timed_of
 from ragwb.runs.manifest import diff_manifests
 from ragwb.runs.reanswering import answer_from_run
 from ragwb.runs.runner import run_answers, run_retrieval
@@ -67,6 +68,9 @@ def test_nothing_but_the_answer_changes(tmp_path):
     assert found.golden() == run.golden()
     assert found.hits().groups == run.hits().groups
     assert found.service()["contextsFrom"] == run.run_id
+    # No service was asked, and the time is that of the model alone.
+    assert (run.manifest.base_url is None, found.manifest.base_url) == (False, None)
+    assert timed_of(found, "answers") == "model"
     kept = ["case_id", "repeat", "question", "trace_id", "effective_at", "n_results", "candidates"]
     assert found.cases()[kept].equals(run.cases()[kept])
 

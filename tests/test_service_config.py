@@ -146,3 +146,25 @@ def test_the_prompt_file_is_relative_to_the_configuration(tmp_path: Path) -> Non
     path = tmp_path / "service.toml"
     path.write_text('[service]\nchat_prompt = "mine.toml"\n')
     assert load_config(path, home=tmp_path).chat_prompt == tmp_path / "mine.toml"
+
+
+def test_the_url_of_a_database_is_never_shown(tmp_path: Path) -> None:
+    config = make_config({"database_url": "postgresql://me:s3cret-word@db/kb"}, home=tmp_path)
+    assert config.database_url is not None
+    assert "s3cret" not in repr(config)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"scan": "fast"}, "one of exact, hnsw, hnsw-plain"),
+        ({"scan": "hnsw"}, "scan hnsw needs an index in Postgres: give --database-url"),
+        ({"ef_search": 0}, "ef_search is 0: a number from 1 to 1000"),
+        ({"database_url": 5}, "database_url is no text"),
+    ],
+)
+def test_what_does_not_go_with_a_database_is_said(
+    settings: dict[str, object], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        make_config(settings, home=tmp_path)

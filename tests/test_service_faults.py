@@ -458,7 +458,7 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
     ("content", "words"),
     [
         (b"a = [", "not TOML"),
-        (b"\xff", "not TOML"),
+        (b"\xff", "not UTF-8"),
         (b"a = " + b"1" * 5000, "not TOML"),
         (b"a = " + b"[" * 100_000, "not TOML"),
         (None, "cannot be read"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from service_corpus import make_pipeline
 
-from ragwb.service.ranking import Ranking, best, fuse, max_sim, rerank
+from ragwb.service.ranking import Ranking, Scored, best, fuse, max_sim, rerank
 
 
 def ranking(*rows: int) -> Ranking:
@@ -78,3 +78,11 @@ def test_rerank_of_one_and_of_none(tmp_path: Path) -> None:
 
     assert rerank(pipeline.index, ranking(2), query, 0.5).rows.tolist() == [2]
     assert rerank(pipeline.index, ranking(), query, 0.5).rows.tolist() == []
+
+
+def test_a_channel_in_memory_gives_all_its_scores_and_the_best_of_them() -> None:
+    channel = Scored(np.array([0.5, -np.inf, 0.5, 0.7]))
+
+    assert channel.scores().tolist() == [0.5, -np.inf, 0.5, 0.7]
+    assert channel.best(None, 2).rows.tolist() == [3, 0]
+    assert channel.best(np.array([True, True, True, False]), 9).rows.tolist() == [0, 2]

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from loopback import FakeService, json_reply
 
+from ragwb.chat.reply import WRONG_SHAPE
 from ragwb.errors import ReplyError, UsageError
 from ragwb.records import Answer, Answered, Citation, Retrieval
 from ragwb.settings import EVAL_PATH, Settings
@@ -98,7 +99,8 @@ def test_what_an_answer_does_not_tell_is_not_observed() -> None:
     ],
 )
 def test_an_answer_of_another_shape_is_one_line_that_says_where(body: object, said: str) -> None:
-    with pytest.raises(ReplyError, match=rf"^POST http://service\.example.*/answer: {said}"):
+    start = rf"^POST http://service\.example.*/answer: {WRONG_SHAPE}: "
+    with pytest.raises(ReplyError, match=start + said):
         ask(replying(body))
 
 

@@ -60,7 +60,7 @@ def test_a_file_names_what_holds_for_all_points(tmp_path):
         (["size = 0"], 3, "size 0: give a whole number of at least 1"),
         (["size = 100", "overlap = [0, 100]"], 4, "overlap 100 with size 100"),
         (["size = [50, 100]", "overlap = [60, 70]"], 4, "overlap 60 with size 50 (and 1 more"),
-        (["size = true"], 3, "size True"),
+        (["size = true"], 3, "size true"),
         (["size = 100.0"], 3, "size 100.0"),
         (["size = []"], 3, "size is an empty list"),
         (["size = 100", "overlap = -1"], 4, "overlap -1: give a whole number of at least 0"),

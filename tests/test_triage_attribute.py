@@ -107,7 +107,10 @@ def test_proofs_are_concrete(tmp_path):
         "rank 1 of keyword and 5 of vector, gone after fusion (4 candidates)"
     )
     assert said["RERANK_DROPPED"] == "rank 5 of fused, gone after reranking (4 candidates)"
-    assert said["RANKED_BELOW_K"] == "rank 5 of reranked, K = 3"
+    assert said["RANKED_BELOW_K"] == (
+        "rank 5 of reranked, K = 3; fused 5 → reranked 5: beyond K since a stage that was not "
+        "observed"
+    )
     assert said["CROWDED_OUT_BY_DUPLICATES"] == (
         "rank 4 of reranked, K = 3; without 2 duplicates it would be at 2"
     )
@@ -304,7 +307,10 @@ def test_a_group_is_judged_by_its_chunk_that_got_furthest(tmp_path):
 def test_of_two_that_got_as_far_the_better_rank_stands(tmp_path):
     shown = full(groups=[["a", "b"]], reranked=[*NOISE, "b", "a"])
     found = lost(tmp_path, shown)
-    assert (found.chunk_id, found.proof) == ("b", "rank 5 of reranked, K = 3")
+    assert (found.chunk_id, found.proof) == (
+        "b",
+        "rank 5 of reranked, K = 3; beyond K since a stage that was not observed",
+    )
     assert found.ranks["reranked"] == 5
 
 

@@ -182,3 +182,28 @@ def test_hostile_names_are_escaped(tmp_path):
 def test_many_cases_are_named_and_counted(tmp_path):
     found = triage(saved(tmp_path, *[Shown(results=["x1"])] * 5))
     assert "c0, c1, c2 and 2 more" in repr(found)
+
+
+def test_the_worst_stands_first(tmp_path):
+    def failing(risk="normal", weight=1.0, **given):
+        return Shown(
+            channels={"vector": [*NOISE, "b"], "keyword": []},
+            fused=[*NOISE, "b"],
+            reranked=[*NOISE, "b"],
+            results=NOISE,
+            given={"risk": risk, "weight": weight},
+            **given,
+        )
+
+    beyond, recall = {"groups": [["b"]]}, {"explained": {"a": told(ranks={"vector": 9})}}
+    cases = [
+        failing(**beyond),
+        failing(**recall),
+        failing(weight=3.0, **recall),
+        failing("high", **beyond),
+        failing("high", **recall),
+        failing(forbidden=["x1"], **beyond),
+    ]
+    found = triage(saved(tmp_path, *cases, candidate_k=4))
+    assert [case.case_id for case in found.cases] == ["c5", "c4", "c3", "c2", "c1", "c0"]
+    assert [row["case_id"] for row in found.to_dict()] == list(found.frame["case_id"])

@@ -81,7 +81,7 @@ def test_the_first_case_stands_open(browser):
     html = shown_html(browser.widget)
     assert listed(browser)[0] in marked(browser.widget, "rw-head").value
     assert "Rank at each stage" in html
-    assert "Lost in" in html
+    assert "rw-finding rw-stage-" in html
     assert said(browser) == ""
 
 

@@ -1,13 +1,18 @@
 """Charts of a comparison: what they draw, what they leave out and say so, and hostile names."""
 
 import pytest
+from answer_run_data import CASES as ASKED
+from answer_run_data import answer_run, answer_service
 from compared_data import AFTER, BEFORE, CASES, compared, staged_run
 from hostile import SCRIPT
+from loopback import json_reply
+from run_data import run
 
 from ragwb.decide.compare import compare, compare_outcomes
 from ragwb.decide.outcomes import outcomes_from
 from ragwb.errors import UsageError
 from ragwb.view import compare_charts as charts
+from ragwb.view.compare_reading import is_rate, reading, signed
 from ragwb.view.theme import chart_panel
 
 
@@ -36,38 +41,48 @@ def row(delta, low, high, *, direction="higher", metric="recall@5", values=(0.5,
         (row(0.1, 0.02, 0.18) | {"p": 0.03}, "better"),
         (row(0.1, 0.02, 0.18) | {"p": 0.06}, "within chance"),
         (row(0.1, 0.02, 0.18) | {"p": 0.03, "p_adjusted": 0.09}, "within chance"),
-        (row(-1.0, -1.0, -1.0), "within chance"),
+        (row(-1.0, -1.0, -1.0), "not tested"),
         (row(-1.0, -1.0, -1.0) | {"p": 0.25}, "within chance"),
         (row(-1.0, -1.0, -1.0) | {"p": 0.002}, "worse"),
         (row(0.1, 0.0, 0.2), "within chance"),
         (row(0.1, 1e-17, 0.2), "within chance"),
         (row(-0.1, -0.2, 1e-17), "within chance"),
-        (row(0.1, None, None), "within chance"),
+        (row(0.1, None, None), "not tested"),
         (row(0.0, 0.0, 0.0), "unchanged"),
         (row(0.0, None, None), "unchanged"),
+        (row(0.0, None, None) | {"win": 2, "loss": 1}, "not tested"),
+        (row(1.0, None, None) | {"p": 1.0}, "within chance"),
         (row(0.0, -0.1, 0.1), "within chance"),
         (row(None, None, None), "not observed"),
-        (row(90.0, 20.0, 160.0, metric="p95_ms", direction="lower", values=(1.0, 91.0)), "more"),
+        (
+            row(90.0, 20.0, 160.0, metric="p95_ms", direction="lower", values=(1.0, 91.0)),
+            "higher here",
+        ),
+        (row(-9.0, -16.0, -2.0, metric="p50_ms", direction="lower"), "lower here"),
+        (row(70.0, None, None, metric="p99_ms", direction="lower"), "not tested"),
+        (row(None, None, None, metric="p95_ms"), "not comparable"),
+        (row(None, None, None, metric="p95_ms", values=(None, 3.0)), "not observed"),
+        (row(None, None, None, metric="refusal_precision", values=(0.5, None)), "undefined"),
         (row(-9.0, -16.0, -2.0, metric="context_tokens", direction="lower"), "less"),
     ],
 )
 def test_what_an_interval_says(given, said):
-    assert charts.reading(given) == said
+    assert reading(given) == said
 
 
 def test_a_rate_lies_between_0_and_1_and_is_no_cost():
-    assert charts.is_rate(row(0, 0, 0))
-    assert not charts.is_rate(row(0, 0, 0, values=(0.5, 1.5)))
-    assert not charts.is_rate(row(0, 0, 0, values=(None, 0.5)))
-    assert not charts.is_rate(row(0, 0, 0, metric="p95_ms"))
-    assert not charts.is_rate(row(0, 0, 0, metric="model_calls"))
+    assert is_rate(row(0, 0, 0))
+    assert not is_rate(row(0, 0, 0, values=(0.5, 1.5)))
+    assert not is_rate(row(0, 0, 0, values=(None, 0.5)))
+    assert not is_rate(row(0, 0, 0, metric="p95_ms"))
+    assert not is_rate(row(0, 0, 0, metric="model_calls"))
 
 
 @pytest.mark.parametrize(
     ("value", "said"), [(0.1234, "+0.123"), (-0.5, "-0.500"), (1e-17, "0"), (0.0001, "+0.0001")]
 )
 def test_a_difference_carries_its_sign(value, said):
-    assert charts.signed(value) == said
+    assert signed(value) == said
 
 
 def drawn(chart):
@@ -124,6 +139,22 @@ def test_quality_stands_against_each_cost_that_both_runs_know(comparison):
 def imported(name, values):
     frame = [{"case_id": f"c{n}", "recall@5": value} for n, value in enumerate(values)]
     return outcomes_from(frame, name=name, k=5, metrics=["recall@5"])
+
+
+def test_where_nothing_pairs_every_chart_says_why(tmp_path):
+    answers = answer_run(tmp_path)
+    failed = answer_run(tmp_path, answer_service(retrieve=lambda _: json_reply({}, 500)))
+    found = compare(answers, failed)
+    for draw in (charts.compare_figures, charts.compare_slices, charts.quality_against_cost):
+        assert "nothing pairs: 8 errors in the candidate" in chart_panel(draw(found)).text
+
+
+def test_latencies_of_other_work_are_not_drawn(tmp_path):
+    answers = answer_run(tmp_path)
+    only = run(tmp_path, answer_service(), ASKED)
+    planes = charts.quality_against_cost(compare(answers, only)).to_dict()["hconcat"]
+    titles = [plane["layer"][0]["encoding"]["x"]["title"] for plane in planes]
+    assert titles == ["context tokens a case"]
 
 
 def test_without_costs_it_says_so_and_draws_no_plane():

@@ -38,6 +38,15 @@ def test_stages_stand_in_pipeline_order_and_the_title_says_case_and_n(lossy):
     assert spec["title"]["subtitle"] == "● 3 required, 3 lost (✕) · • 3 others in the first 3"
 
 
+def test_where_there_is_no_room_the_names_of_the_stages_stand_in_two_rows(lossy):
+    spec = journey_spec(case_view(lossy, "c1"), step=52)
+    below, above = (
+        [row["label"] for row in rows(spec, "text", fontWeight="bold", dy=dy)] for dy in (-16, -32)
+    )
+    assert (below, above) == (["vector", "fused", "results"], ["keyword", "reranked", "context"])
+    assert spec["title"]["offset"] == 32
+
+
 def test_rank_1_is_at_the_top_of_a_log_axis_over_a_band_of_what_is_lost(lossy):
     spec = journey_spec(case_view(lossy, "c1"))
     axis = spec["layer"][0]["encoding"]["y"]

@@ -33,8 +33,10 @@ def test_losses_by_stage_has_a_bar_a_reason_and_its_count(lossy):
     bars, words = spec["layer"]
     rows = spec["data"]["values"]
     assert {row["name"]: row["n"] for row in rows} == {
-        f"{row.stage} · {row.reason}": row.n for row in lossy.stages().itertuples()
+        f"{'beyond K' if row.reason == 'RANKED_BELOW_K' else row.stage} · {row.reason}": row.n
+        for row in lossy.stages().itertuples()
     }
+    assert spec["title"]["subtitle"][1] == "1 ranked beyond K: 1 since a channel"
     assert rows[0]["name"] == "security · FORBIDDEN_RETRIEVED"
     assert sum(row["n"] for row in rows) == len(lossy.cases)
     assert bars["encoding"]["color"]["field"] == "stage"

@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 from ragwb.chat.endpoint import ChatClient, Completion
 from ragwb.chat.prompt import Passage, Prompt, build_messages
-from ragwb.chat.reply import find_object
+from ragwb.chat.reply import WRONG_SHAPE, find_object
 from ragwb.errors import ReplyError
 from ragwb.html import plain
 from ragwb.records import Answer, Citation, Mode
@@ -48,6 +48,8 @@ _NUMBER = re.compile(r"\d+")
 _END = re.compile(r"[。！？!?；;\n]+|\.(?=\s|\Z)")
 _PLAIN_MODE = re.compile(r"\s*(REFUSE|CLARIFY)\b[ :：]*([A-Z][A-Z_]{1,39})?[ :：。.]*")
 _HALF = re.compile("[\ud800-\udfff]")
+# Of an object of another shape so many of its keys are named.
+_MOST_KEYS = 8
 _REASON = re.compile(r"[A-Z][A-Z_]{1,39}")
 
 
@@ -100,14 +102,22 @@ def read_answer(text: str, passages: Sequence[Passage]) -> Answer:
 def _from_object(said: Mapping[str, Any], passages: Sequence[Passage]) -> Answer:
     mode, text, actions = said.get("mode"), said.get("text"), said.get("actions") or []
     if mode not in MODES:
-        raise ReplyError(f"mode {plain(mode, width=40)!r} is none of {', '.join(MODES)}")
+        raise _wrong(said, "mode", f"none of {', '.join(MODES)}")
     if not isinstance(text, str):
-        raise ReplyError("text is not a text")
+        raise _wrong(said, "text", "not a text")
     if not isinstance(actions, list) or not all(isinstance(name, str) for name in actions):
-        raise ReplyError("actions are not a list of texts")
+        raise _wrong(said, "actions", "not a list of texts")
     reason = said.get("reason")
     known = isinstance(reason, str) and _REASON.fullmatch(reason)
     return _answer(mode, text, passages, reason=reason if known else None, actions=actions)
+
+
+def _wrong(said: Mapping[str, Any], key: str, fault: str) -> ReplyError:
+    """What is wrong with a key of an object, or that it is missing and which are there."""
+    if key in said:
+        return ReplyError(f"{WRONG_SHAPE}: {key} {plain(repr(said[key]), width=40)} is {fault}")
+    there = ", ".join(plain(name, width=20) for name in list(said)[:_MOST_KEYS])
+    return ReplyError(f"{WRONG_SHAPE}: the key {key} is missing, there is {there}")
 
 
 def _answer(

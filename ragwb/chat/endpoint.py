@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pydantic_core
 
+from ragwb.chat.reply import WRONG_SHAPE
 from ragwb.errors import AccessError, ReplyError, SourceError, UnreachableError, UsageError
 from ragwb.html import plain
 from ragwb.retry import MAX_ATTEMPTS, RETRIED_STATUS, refused_wait, retry_delay
@@ -259,7 +260,9 @@ class ChatClient:
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
             call = f"POST {self.model.address}"
-            raise self._finished(ReplyError(f"{call}: not a chat completion"), attempt) from error
+            raise self._finished(
+                ReplyError(f"{call}: {WRONG_SHAPE}: not a chat completion"), attempt
+            ) from error
 
     def _quote(self, text: object, *, width: int = 200) -> str:
         # Scrubbed before it is cut, so that no part of a key is left at the end.

@@ -1,4 +1,8 @@
-"""JSON as models write it: whole, in a code fence, or with words before and after it."""
+"""JSON as models write it: whole, in a code fence, or with words before and after it.
+
+Also how it is said of a reply that it has another shape than was asked for: such a call fails in
+the same way when it is made again, and whoever reads the error must hear that.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,14 @@ from typing import Any
 
 # Where an object could begin is tried so many times; an answer of braces alone ends.
 _MOST_STARTS = 50
+
+WRONG_SHAPE = "a reply of a wrong shape"
+"""Stands in the error of every call whose reply came whole and cannot be read."""
+
+
+def is_wrong_shape(error: str) -> bool:
+    """Whether an error, as a run keeps it, is of a reply that came whole and cannot be read."""
+    return WRONG_SHAPE in error
 
 
 def find_object(text: str) -> dict[str, Any] | None:

@@ -1,6 +1,7 @@
 """What people type: commands that parse, call one function of the package, and print.
 
-Exit codes: 0 pass · 1 a gate or threshold failed · 2 usage, bad input, or an error · 3 undecided.
+Exit codes: 0 pass · 1 a gate or threshold failed · 2 usage, bad input, or an error · 3 undecided ·
+130 stopped by Ctrl-C, as a shell has it (128 and the number of the signal).
 Results go to stdout, progress and logs to stderr. Each module here holds the commands of one
 subject; heavy imports stand inside the commands, so that `ragwb --help` is quick.
 """
@@ -10,8 +11,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from ragwb.cli.answer_eval import answer_app
 from ragwb.cli.compare import compare_app
@@ -36,10 +39,35 @@ from ragwb.html import plain
 __all__ = ["app", "main"]
 
 USAGE_ERROR = 2
+STOPPED = 130
 MOST_FAULTS = 50
+
+
+class _Commands(TyperGroup):
+    """The commands, out of which come the errors that Typer would make an exit code without a word.
+
+    It takes an interrupt for 130, and a reader that went away for 1, which is a gate's failure.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was given."""
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, BrokenPipeError) as error:
+            raise _EndedError(error) from error
+
+
+class _EndedError(Exception):
+    """Carries an error past Typer."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error
+
 
 app = typer.Typer(
     name="ragwb",
+    cls=_Commands,
     help="Measure a RAG system's retrieval on a golden set, open every case, decide what ships.",
     no_args_is_help=True,
     add_completion=False,
@@ -89,12 +117,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     try:
-        given = sys.argv[1:] if arguments is None else arguments
-        code = app(args=join_parameters(given), standalone_mode=False)
+        code = _call(sys.argv[1:] if arguments is None else arguments)
     except RagwbError as error:
-        return _complain(*_lines_of(error), code=error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        return _complain("stopped")
+        code = STOPPED if _is_of_interrupt(error) else error.exit_code
+        return _complain(*_lines_of(error), code=code)
+    except (KeyboardInterrupt, typer.Abort) as error:
+        # A question that nobody answers, at the end of its input, is an error; Ctrl-C is none.
+        return _complain("stopped", code=STOPPED if _is_of_interrupt(error) else USAGE_ERROR)
     except BrokenPipeError:
         # The reader went away (`| head`): Python must not complain of it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -104,6 +133,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
             raise
         return _complain(*_describe(error))
     return code if isinstance(code, int) else 0
+
+
+def _call(arguments: Sequence[str]) -> object:
+    try:
+        return app(args=join_parameters(arguments), standalone_mode=False)
+    except _EndedError as ended:
+        raise ended.error from None
+
+
+def _is_of_interrupt(error: BaseException) -> bool:
+    """Whether Ctrl-C is what an error tells of, as an eval that says how it is resumed."""
+    return isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)
 
 
 def _lines_of(error: RagwbError) -> list[str]:

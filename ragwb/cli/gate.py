@@ -24,7 +24,9 @@ _RUN = "Run id, unique prefix, path, baseline name or latest"
 @gate_app.command("gate", short_help="Hold a run against a release policy: ship or not.")
 def gate_command(
     run: Annotated[str, typer.Argument(help=f"{_RUN}.")],
-    policy: Annotated[Path, typer.Option(help="The policy, TOML.")],
+    policy: Annotated[
+        Path | None, typer.Option(help="The policy, TOML; with --init where the draft is written.")
+    ] = None,
     baseline: Annotated[
         str | None, typer.Option(help=f"{_RUN}; or the JSON of an eval's report.")
     ] = None,
@@ -57,6 +59,11 @@ def gate_command(
     if init:
         _draft(baseline or run, policy, rules)
         return
+    if policy is None:
+        raise UsageError(
+            f"--policy FILE: name the policy to hold the run against; `ragwb gate {run} --init "
+            "--policy FILE` drafts one there"
+        )
     from ragwb.decide.gate.policy import load_policy
     from ragwb.report.files import check_report_path
     from ragwb.report.gating import gate
@@ -111,9 +118,11 @@ def _print(found: GateResult, output: Format, *, explain: bool) -> None:
         typer.echo("\n" + text_table(read_rows(found), READ_COLUMNS))
 
 
-def _draft(run: str, policy: Path, rules: Path | None) -> None:
+def _draft(run: str, policy: Path | None, rules: Path | None) -> None:
     """Write a first policy; one that is there is never overwritten."""
-    from ragwb.decide.gate.policy_draft import draft_policy
+    if policy is None:
+        raise UsageError("--init: give --policy FILE as well: the draft is written there")
+    from ragwb.decide.gate.policy_draft import draft_policy, unchecked_leaks
     from ragwb.decide.outcomes import outcomes_of
     from ragwb.report.notebook import write_atomically
     from ragwb.runs.store import load_run
@@ -123,4 +132,10 @@ def _draft(run: str, policy: Path, rules: Path | None) -> None:
     outcomes = outcomes_of(load_run(run), rules=rules)
     write_atomically(policy, draft_policy(outcomes, name=policy.stem))
     typer.echo(f"policy: {policy}", err=True)
+    if unchecked_leaks(outcomes):
+        typer.echo(
+            f"leaks are NOT checked by it: `ragwb triage {outcomes.name}` asks a service that has "
+            "/explain; see [safety] there",
+            err=True,
+        )
     typer.echo(f"next: ragwb gate {outcomes.name} --policy {policy} --explain", err=True)

@@ -166,22 +166,25 @@ def sample_command(
     run: OfRun = None,
     rubric: RubricFile = None,
     kind: KindOption = "answer",
-    size: Annotated[int, typer.Option(help="Items of the sheet.")] = 50,
+    size: Annotated[int | None, typer.Option(help="Items of the sheet; default 50 or all.")] = None,
     by: Annotated[list[str] | None, typer.Option(help="Tags that make the strata.")] = None,
     seed: Annotated[int, typer.Option(help="Of the drawing; the same, the same sheet.")] = 1,
     output: OutputFormat = Format.table,
 ) -> None:
     """Draw a stratified sample for blind review: no scores, no models, ids that tell nothing."""
-    from ragwb.judge.sampling import draw_sample, write_sheet
+    from ragwb.judge.sampling import SHEET_ITEMS, draw_sample, write_sheet
 
     asked = _rubric(rubric, kind)
     _, material = _material(items, run, asked)
+    size = min(SHEET_ITEMS, len(material)) if size is None else size
     sample = draw_sample(material, size, by=by or (), seed=seed)
     key = write_sheet(sample, asked, out)
     print_rows(
         [{"stratum": plain(name), "drawn": n, "of": total} for name, n, total in sample.strata],
         output,
     )
+    if size == len(material):
+        typer.echo(f"all there are: {size} items", err=True)
     for line in _what_to_do(asked, out, key, rubric, kind):
         typer.echo(line, err=True)
 
@@ -220,7 +223,7 @@ def _own_rubric(kind: str) -> Path:
     from ragwb.judge.rubric import MATERIAL, Kind, default_rubric_file
 
     if kind not in MATERIAL:
-        raise UsageError(f"--kind {plain(kind)}: must be {', '.join(MATERIAL)}")
+        raise UsageError(f"--kind {plain(kind, width=60)}: must be {', '.join(MATERIAL)}")
     return default_rubric_file(cast("Kind", kind))
 
 
@@ -242,7 +245,9 @@ def _material(
         answers = split(answers)
     material = items_of(answers, rubric)
     if not material:
-        raise UsageError(f"run {plain(run)} holds nothing that a {rubric.kind} rubric judges")
+        raise UsageError(
+            f"run {plain(run, width=60)} holds nothing that a {rubric.kind} rubric judges"
+        )
     return answers, material
 
 
@@ -316,11 +321,12 @@ def _open_cache(opened: ExitStack, *, may_do_without: bool) -> VerdictCache | No
 
 def _keep_partial(verdicts: Verdicts, out: Path) -> None:
     """Write what an endpoint said before the run ended early, and say how to go on."""
+    from ragwb.files import is_stream
     from ragwb.judge.verdicts import save_verdicts
 
     if not any(verdict.scores for verdict in verdicts.verdicts):
         return
-    path = out.with_name(f"{out.stem}.partial{out.suffix}")
+    path = out if is_stream(out) else out.with_name(f"{out.stem}.partial{out.suffix}")
     save_verdicts(verdicts.verdicts, path)
     typer.echo(
         f"{len(verdicts.verdicts)} verdicts so far: {path}. To go on, mend what is said below and "

@@ -77,8 +77,16 @@ def print_json(value: object) -> None:
     typer.echo(terminal_json(text))
 
 
-def print_rows(rows: Sequence[Mapping[str, Any]], output: Format) -> None:
-    """Rows of the same keys to stdout; NaN and None are unknown: null, an empty cell or –."""
+def print_rows(
+    rows: Sequence[Mapping[str, Any]], output: Format, *, with_head: bool = True
+) -> None:
+    """Rows of the same keys to stdout; NaN and None are unknown: null, an empty cell or –.
+
+    Args:
+        rows: what is printed.
+        output: how.
+        with_head: whether CSV begins with the names; without them rows go on after others.
+    """
     clean = [{name: _known(value) for name, value in row.items()} for row in rows]
     if output == Format.json:
         print_json(clean)
@@ -86,7 +94,8 @@ def print_rows(rows: Sequence[Mapping[str, Any]], output: Format) -> None:
     columns = list(clean[0]) if clean else []
     if output == Format.csv:
         writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
-        writer.writeheader()
+        if with_head:
+            writer.writeheader()
         writer.writerows({name: _csv_cell(value) for name, value in row.items()} for row in clean)
         return
     # A column without a single known value says nothing in a table.

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ragwb.cli.options import Format, OutputFormat, print_json, print_rows
-from ragwb.html import plain
+from ragwb.errors import UsageError
+from ragwb.html import plain, terminal_json
 
 if TYPE_CHECKING:
     from ragwb.runs.store import Run, RunEntry
 
 runs_app = typer.Typer(no_args_is_help=True)
+
+MOST_TABLE_ROWS = 10_000
+STOPPED = 130  # what a shell gives a program that Ctrl-C ended
+
+Rows = list[dict[str, Any]]
 
 RunName = Annotated[
     str, typer.Argument(help="A run id, a unique prefix of one, a path, `latest` or a baseline.")
@@ -97,14 +105,57 @@ def query(
     """Ask all sealed runs by SQL: the views runs, cases, candidates and hits.
 
     `ragwb runs query "describe cases"` lists the columns of a view. The figures of `cases` are
-    those at each run's top K; `where scored` takes the cases that count.
+    those at each run's top K; `where scored` takes the cases that count. A table holds up to 10,000
+    rows; csv and json are printed as the rows are found. Ctrl-C ends a query.
     """
-    from ragwb.runs.query import query_runs
+    try:
+        from ragwb.runs.query import open_query
 
-    found = query_runs(sql)
-    print_rows(found.rows(), output)
+        with open_query(sql) as found:
+            _PRINTED[output](found.row_batches())
+    except KeyboardInterrupt:
+        typer.echo("ragwb: the query was stopped", err=True)
+        raise typer.Exit(STOPPED) from None
     for run_id, why in found.left_out.items():
         typer.echo(f"ragwb: run {plain(run_id)} is {why} and in no view", err=True)
+
+
+def _print_table(batches: Iterable[Rows]) -> None:
+    rows: Rows = []
+    for batch in batches:
+        rows += batch
+        if len(rows) > MOST_TABLE_ROWS:
+            raise UsageError(
+                f"SQL: more than {MOST_TABLE_ROWS:,} rows, too many for a table: add "
+                "`limit 100` to the query, or print them with --format csv"
+            )
+    print_rows(rows, Format.table)
+
+
+def _print_csv(batches: Iterable[Rows]) -> None:
+    at = -1
+    for at, rows in enumerate(batches):
+        print_rows(rows, Format.csv, with_head=at == 0)
+    if at < 0:
+        print_rows([], Format.csv)
+
+
+def _print_json(batches: Iterable[Rows]) -> None:
+    """The list as `print_json` would write it whole."""
+    is_first = True
+    for rows in batches:
+        items = json.dumps(rows, ensure_ascii=False, indent=2, allow_nan=False)[2:-2]
+        typer.echo("[\n" if is_first else ",\n", nl=False)
+        typer.echo(terminal_json(items), nl=False)
+        is_first = False
+    typer.echo("[]" if is_first else "\n]")
+
+
+_PRINTED: dict[Format, Callable[[Iterable[Rows]], None]] = {
+    Format.table: _print_table,
+    Format.csv: _print_csv,
+    Format.json: _print_json,
+}
 
 
 @runs_app.command()
@@ -150,7 +201,5 @@ def _counts(run: Run) -> dict[str, int]:
 
 def _written(value: Any) -> Any:
     if isinstance(value, dict | list):
-        import json
-
         return json.dumps(value, ensure_ascii=False)
     return value

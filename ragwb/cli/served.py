@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from ragwb.cli.database import DATABASE_URL_ENV
 from ragwb.errors import RagwbError
 
 READY = "ragwb serve: "
@@ -35,7 +37,11 @@ def served(arguments: Sequence[str]) -> Iterator[str]:
         "0",
         *arguments,
     ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8") as process:
+    # What is started here is what the arguments say: no demo goes into somebody's database.
+    environment = {key: value for key, value in os.environ.items() if key != DATABASE_URL_ENV}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, encoding="utf-8", env=environment
+    ) as process:
         try:
             yield _base_url(process)
         finally:

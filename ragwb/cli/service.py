@@ -5,13 +5,22 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragwb.cli.database import (
+    DatabaseUrl,
+    EfSearch,
+    Scan,
+    database_flags,
+    load_check,
+    shown_check,
+    shown_place,
+)
 from ragwb.cli.progress import progress_bar
 from ragwb.errors import MissingExtraError, UsageError
 from ragwb.settings import load_settings
@@ -62,19 +71,39 @@ def index_command(
     strategy: Strategy = None,
     size: Size = None,
     overlap: Overlap = None,
+    database_url: DatabaseUrl = None,
+    scan: Scan = None,
+    ef_search: EfSearch = None,
+    candidate_k: Annotated[int | None, typer.Option(help="Candidates that are checked.")] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(help="Golden set: say what its questions lose to an index in Postgres."),
+    ] = None,
+    tenant: Annotated[str | None, typer.Option(help="--check: tenant that asks.")] = None,
+    departments: Annotated[
+        str | None, typer.Option(help="--check: departments of who asks, joined by commas.")
+    ] = None,
 ) -> None:
-    """Build the index of a corpus, or bring it up to date; prints its folder."""
+    """Build the index of a corpus, or bring it up to date; prints where it is."""
     settings = configure(
         config,
         **_index_flags(corpus, index, embedder, strategy, size, overlap),
         **_embedding_flags(embedding_model, embedding_url, embedding_key_env),
+        **database_flags(database_url, scan, ef_search),
+        candidate_k=candidate_k,
     )
-    from ragwb.service.build import build_index
     from ragwb.service.embedding import load_embedder
+    from ragwb.service.indexes import ready_index
 
+    asked = load_check(settings, check, tenant, departments)
+    model = load_embedder(settings)
     with _watch_build() as progress:
-        folder = build_index(settings, load_embedder(settings), progress)
-    typer.echo(folder)
+        opened = ready_index(settings, model, progress)
+    with closing(opened):
+        in_file = settings.database_url is None
+        typer.echo(settings.index_dir if in_file else shown_place(settings, opened))
+        if asked is not None:
+            typer.echo(shown_check(asked, settings, opened, model))
 
 
 @service_app.command(short_help="Run the reference service.")
@@ -89,6 +118,9 @@ def serve(
     strategy: Strategy = None,
     size: Size = None,
     overlap: Overlap = None,
+    database_url: DatabaseUrl = None,
+    scan: Scan = None,
+    ef_search: EfSearch = None,
     mode: Annotated[str | None, typer.Option(help="VECTOR, KEYWORD or HYBRID (default).")] = None,
     candidate_k: Annotated[int | None, typer.Option(help="Candidates a channel keeps.")] = None,
     vector_weight: Annotated[float | None, typer.Option(help="Weight in the fusion.")] = None,
@@ -147,6 +179,7 @@ def serve(
         config,
         **_index_flags(corpus, index, embedder, strategy, size, overlap),
         **_embedding_flags(embedding_model, embedding_url, embedding_key_env),
+        **database_flags(database_url, scan, ef_search),
         mode=mode.upper() if mode else None,
         candidate_k=candidate_k,
         vector_weight=vector_weight,

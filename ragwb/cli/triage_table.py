@@ -26,14 +26,19 @@ _MOST_NAMED = 8
 
 def print_overview(triage: Triage) -> None:
     """Counts by stage and reason, every failed case with its proof, and what was not judged."""
+    from ragwb.triage.beyond import beyond_words, count_beyond
+    from ragwb.triage.result import WORST_FIRST
     from ragwb.view.panel import frame_rows, text_table
 
     typer.echo(triage.title())
     if triage.cases:
         columns = ["stage", "reason", "n", "high_risk"]
         typer.echo("\n" + text_table(frame_rows(triage.stages()), columns))
+        if words := beyond_words(count_beyond((c.verdict for c in triage.cases), k=triage.k)):
+            typer.echo(words)
         typer.echo(
-            "\nfailed cases: where each was lost, and the rank of its evidence at every stage"
+            "\nfailed cases: where each was lost, and the rank of its evidence at every stage; "
+            f"{WORST_FIRST}"
         )
         rows = [_failed_row(triage, case) for case in triage.cases]
         typer.echo(text_table(rows, _columns(rows)))
@@ -98,8 +103,8 @@ def quoted(text: str) -> str:
 
 def _failed_row(triage: Triage, case: TriagedCase) -> dict[str, Any]:
     verdict = case.verdict
-    decisive = [g for g in verdict.groups if (g.stage, g.reason) == (verdict.stage, verdict.reason)]
-    ranks = _ranks(triage, decisive[0].ranks) if decisive else _found_ranks(triage, case)
+    lost = _decisive(verdict)
+    ranks = _found_ranks(triage, case) if lost is None else _ranks(triage, lost.ranks)
     repeats = {} if case.n_repeats == 1 else {"repeats": _repeats(case)}
     return {
         "case": plain(case.case_id, width=60),
@@ -109,6 +114,18 @@ def _failed_row(triage: Triage, case: TriagedCase) -> dict[str, Any]:
         **ranks,
         "proof": plain(verdict.proof, width=_WIDEST_TEXT),
     }
+
+
+def _decisive(verdict: CaseVerdict) -> GroupVerdict | None:
+    """The lost group that gives a case its stage; behind a leak the one that was lost earliest."""
+    from ragwb.triage.reasons import depth
+
+    is_other = [(g.stage, g.reason) != (verdict.stage, verdict.reason) for g in verdict.groups]
+    ordered = sorted(
+        zip(is_other, verdict.groups, strict=True),
+        key=lambda pair: (pair[0], depth(pair[1].stage)),
+    )
+    return ordered[0][1] if ordered else None
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:

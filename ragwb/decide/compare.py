@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragwb.decide.comparison import Comparison
 from ragwb.decide.conditions import conditions
-from ragwb.decide.outcomes import Kind, Outcomes, outcomes_of
+from ragwb.decide.deltas import timed_alike
+from ragwb.decide.outcomes import Outcomes, outcomes_of
 from ragwb.decide.pairing import pair
 from ragwb.decide.patterns import find_patterns
 from ragwb.errors import MetricError, UsageError
 from ragwb.html import plain
 from ragwb.measure.answered import JudgedAnswer
 from ragwb.measure.rule_pack import RulePack
+from ragwb.runs.kinds import TIMED_WORDS, Kind, kind_of
 from ragwb.runs.store import Run, load_run
 
 if TYPE_CHECKING:
@@ -53,9 +55,13 @@ def compare(
     """
     before, after = _opened(baseline, settings), _opened(candidate, settings)
     k = _common_k(before, after, k)
+    kinds = kind_of(before), kind_of(after)
     sides = [
-        outcomes_of(run, k=k, verdicts=judged, rules=rules)
-        for run, judged in zip((before, after), verdicts, strict=True)
+        # A run of which every call failed may not tell what it asked for: then as the other one.
+        outcomes_of(run, k=k, kind=own or other, verdicts=judged, rules=rules)
+        for run, own, other, judged in zip(
+            (before, after), kinds, reversed(kinds), verdicts, strict=True
+        )
     ]
     return compare_outcomes(sides[0], sides[1])
 
@@ -77,6 +83,8 @@ def compare_outcomes(baseline: Outcomes, candidate: Outcomes) -> Comparison:
         notes = (_kinds_note(baseline, candidate),)
         baseline, candidate = _retrieval_of(baseline), _retrieval_of(candidate)
     paired = pair(baseline, candidate)
+    if len(paired.frame):
+        notes = (*notes, *_timed_note(baseline, candidate))
     if not set(baseline.frame["case_id"]) & set(candidate.frame["case_id"]):
         raise UsageError(
             f"{plain(baseline.name)} and {plain(candidate.name)} have no case in common: compare "
@@ -119,6 +127,15 @@ def _kinds_note(baseline: Outcomes, candidate: Outcomes) -> str:
         f"The baseline {only[baseline.kind]} and the candidate {only[candidate.kind]}: compared by "
         "what was retrieved"
     )
+
+
+def _timed_note(baseline: Outcomes, candidate: Outcomes) -> Iterator[str]:
+    if not timed_alike(baseline, candidate):
+        before, after = (TIMED_WORDS[s.timed] for s in (baseline, candidate) if s.timed)
+        yield (
+            f"Latencies are not compared: those of the baseline are of {before}, those of the "
+            f"candidate of {after}"
+        )
 
 
 def _retrieval_of(side: Outcomes) -> Outcomes:

@@ -175,6 +175,9 @@ def _latency_rows(sides: Sides) -> Iterator[Row]:
     has_both = np.logical_and(*(np.bincount(one.case, minlength=n_pairs) > 0 for one in two))
     if not has_both.any():
         return
+    if not timed_alike(sides.baseline, sides.candidate):
+        yield from _apart_rows(two[0], two[1], n_pairs)
+        return
     place = np.cumsum(has_both) - 1
     n = int(has_both.sum())
     before, after = (
@@ -200,6 +203,25 @@ def _latency_rows(sides: Sides) -> Iterator[Row]:
             "direction": "lower",
             "counts": None,
             "weighted": None,
+        }
+
+
+def timed_alike(baseline: Outcomes, candidate: Outcomes) -> bool:
+    """Whether the milliseconds of both sides are of the same work, as far as they tell."""
+    return None in (baseline.timed, candidate.timed) or baseline.timed == candidate.timed
+
+
+def _apart_rows(before: Observed, after: Observed, n_pairs: int) -> Iterator[Row]:
+    """Latencies of different work, each side's own and no difference of them."""
+    for name, q in PERCENTILES.items():
+        yield {
+            **dict.fromkeys(("delta", "low", "high", "p", "counts", "weighted")),
+            **dict.fromkeys(("n", "win", "tie", "loss"), 0),
+            "metric": name,
+            "baseline": percentile(before.values, q),
+            "candidate": percentile(after.values, q),
+            "n_excluded": n_pairs,
+            "direction": "lower",
         }
 
 

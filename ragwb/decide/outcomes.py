@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 
@@ -27,13 +27,12 @@ from ragwb.measure.metric import HEADLINE, Metric
 from ragwb.measure.rule_pack import RulePack, load_pack
 from ragwb.measure.summary import Scores
 from ragwb.runs.answered import answered_cases
-from ragwb.runs.kinds import without_answers
+from ragwb.runs.kinds import Kind, Timed, kind_of, timed_of, without_answers
 from ragwb.runs.manifest import RunManifest
 from ragwb.runs.scoring import score
 from ragwb.runs.store import Run, collector_paused
 from ragwb.runs.traces import load_traces
 
-Kind = Literal["retrieval", "answers"]
 Pair = tuple[str, int]
 
 SHARED = ("refusal_precision", "clarify_precision", "refusal_reason_accuracy")
@@ -41,7 +40,7 @@ SHARED = ("refusal_precision", "clarify_precision", "refusal_reason_accuracy")
 
 _LOWER = frozenset({*LOWER_IS_BETTER, *COSTS, *PERCENTILES, "duplicate_rate", "forbidden"})
 _HEAD = ("status", "reason", "tier", "set", "risk", "weight")
-_LATENCIES = ("case_id", "repeat", "latency_ms")
+_LATENCIES = ("case_id", "repeat", "latency_ms", "timings_ms")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -61,7 +60,9 @@ class Outcomes(CaseCounts):
             undefined. A case of a tier other than blocking is excluded and keeps its figures.
         metrics: figures that are means over cases, such as recall@5, claim_coverage,
             context_tokens.
-        latencies: a row an answered (case_id, repeat): latency_ms, null where not observed.
+        latencies: a row an answered (case_id, repeat): latency_ms, null where not observed; of a
+            run also timings_ms, the service's own by stage.
+        timed: what these milliseconds are of; None where nothing tells.
         manifest: None for figures that are no run.
         run: to open cases and journeys; None for figures that are no run.
         top_k: what the service was asked for; nothing beyond it was observed.
@@ -86,6 +87,7 @@ class Outcomes(CaseCounts):
     safety: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     safety_unknown: tuple[str, ...] = ()
     shares: pd.DataFrame | None = None
+    timed: Timed | None = None
 
     def figures(self) -> dict[str, float | None]:
         """Each of `metrics` as its mean over the scored cases, then p50_ms, p95_ms and p99_ms.
@@ -132,7 +134,8 @@ def outcomes_of(
     Args:
         run: a sealed run.
         k: the cut of the results, 1 to its top K; by default top K.
-        kind: by default answers when the run asked for them.
+        kind: by default what the run asked for (`runs.kinds.kind_of`); retrieval where nothing
+            tells.
         verdicts: what a judge or a person said of answers, by (case id, repeat).
         rules: the hard rules for answers; by default those that come with ragwb.
 
@@ -143,12 +146,12 @@ def outcomes_of(
     """
     k = _checked_k(run, k)
     results = run.cases()
-    has_answers = bool(results["mode"].notna().any())
-    if kind == "answers" and not has_answers:
+    asked = kind_of(run)
+    if kind == "answers" and asked == "retrieval":
         raise without_answers(run)
     retrieval = score(run, k)
     answers, golden = None, None
-    if has_answers and kind != "retrieval":
+    if (kind or asked) == "answers":
         answers, golden = _answers(run, _pack(rules), verdicts)
     golden = run.golden() if golden is None else golden
     frame, metrics = _frame(golden, results, retrieval, answers, k)
@@ -167,6 +170,7 @@ def outcomes_of(
         safety=found.broken,
         safety_unknown=found.unknown,
         shares=None if answers is None else _shares(answers),
+        timed=timed_of(run, asked),
     )
 
 

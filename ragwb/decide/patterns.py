@@ -7,7 +7,7 @@ needs was not observed, it stays silent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -19,8 +19,9 @@ import pandas as pd
 from ragwb.decide.chance import flips_needed
 from ragwb.decide.conditions import Conditions
 from ragwb.decide.outcomes import Outcomes
+from ragwb.decide.stage_times import Moved, is_explained, slowest_cases
 from ragwb.decide.thresholds import ROUNDING
-from ragwb.measure.cost import PERCENTILES, percentile
+from ragwb.html import plain
 from ragwb.measure.statistics import CONFIDENCE, Interval, paired_bootstrap
 from ragwb.runs.scoring import score
 
@@ -244,22 +245,29 @@ def crowded_context(reading: Reading) -> Pattern | None:
 
 
 def slower_not_better(reading: Reading) -> Pattern | None:
-    """p95 up and MRR unchanged: time was spent that the order of the results does not show."""
+    """p95 up and MRR unchanged: time was spent that the order of the results does not show.
+
+    Silent where nothing that changed explains the time: its interval covers the cases, and not the
+    load of the machine between two runs.
+    """
     p95, mrr = reading.delta("p95_ms"), reading.delta(reading.at_k("mrr"))
     if p95 is None or mrr is None or not (p95.rose and mrr.unchanged):
         return None
     if p95.delta < SLOWER_SHARE * p95.baseline:
         return None
-    factors = reading.compared.conditions.factors
+    sides = reading.compared.baseline, reading.compared.candidate
+    ids, factors = reading.pairs["case_id"], reading.compared.conditions.factors
+    is_known, moved = is_explained(*sides, ids, factors, sign=1)
+    if not is_known:
+        return None
     named = [f for f in factors if any(_is_part(f.name, part) for part in _SLOW_PARTS)]
     first = ", ".join(f"{factor.words} ({factor.values})" for factor in named)
-    slow = _slowest(reading)
     return Pattern(
         "SLOWER_NOT_BETTER",
         "p95 up, MRR unchanged",
         f"p95 {p95.words('ms')} and {reading.at_k('mrr')} {mrr.words()}: the added time shows no "
-        "better order",
-        slow,
+        f"better order{_most_of_it(moved)}",
+        slowest_cases(sides[1], ids),
         f"what changed: {first}" if first else "candidate K, the reranker and the context budget",
     )
 
@@ -352,19 +360,10 @@ def _is_part(name: str, part: str) -> bool:
     return name == part or name.startswith(f"{part}.")
 
 
-def _slowest(reading: Reading) -> tuple[str, ...]:
-    """The compared cases of which a call took at least the candidate's p95, the slowest first."""
-    table = reading.compared.candidate.latencies
-    mine = table[table["case_id"].isin(reading.pairs["case_id"])]
-    p95 = percentile(mine["latency_ms"], PERCENTILES["p95_ms"])
-    if p95 is None:
-        return ()
-    slow = mine[mine["latency_ms"] >= p95].sort_values("latency_ms", ascending=False, kind="stable")
-    return _unique(slow["case_id"])
-
-
-def _unique(case_ids: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(str(case_id) for case_id in case_ids))
+def _most_of_it(moved: Moved | None) -> str:
+    if moved is None:
+        return ""
+    return f"; most of it in {plain(moved.stage, width=60)} ({moved.ms:+,.0f} ms at the median)"
 
 
 def _visible_chunks(service: Mapping[str, Any]) -> int | None:

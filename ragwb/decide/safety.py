@@ -12,6 +12,7 @@ import pandas as pd
 
 from ragwb.measure.answer_scores import AnswerScores
 from ragwb.measure.leaks import LEAKS
+from ragwb.measure.rules import HARD_REASONS
 from ragwb.measure.summary import Scores
 from ragwb.records import Explanation
 from ragwb.runs.store import Run
@@ -64,15 +65,26 @@ def retrieval_safety(run: Run, results: pd.DataFrame, scores: Scores, k: int) ->
         results: its answers, a row a (case_id, repeat).
         scores: made at k.
         k: the cut of the results.
+
+    Returns:
+        Every rule unknown where no blocking case was answered: nothing was looked at.
     """
+    answered = _answered(results, scores.frame)
+    if not len(answered):
+        return Safety.none_observed()
     forbidden = scores.forbidden_case_ids(k)
-    blocking = scores.frame.loc[scores.frame["tier"] == "blocking", "case_id"]
-    leaks = _leaks(run, results[(results["status"] == "ok") & results["case_id"].isin(blocking)], k)
+    leaks = _leaks(run, answered, k)
     return Safety({FORBIDDEN: tuple(forbidden)} if forbidden else {}).joined(leaks)
 
 
 def answer_safety(scores: AnswerScores, results: pd.DataFrame) -> Safety:
-    """Hard rules that answers break, of cases of which no call failed or another did."""
+    """Hard rules that answers break, of cases of which no call failed or another did.
+
+    Every rule is unknown where no blocking case was answered.
+    """
+    answered = _answered(results, scores.frame)
+    if not len(answered):
+        return Safety({}, tuple(reason.lower() for reason in HARD_REASONS))
     frame, failures = scores.frame, scores.failures()
     rules = failures["reason"].str.lower()
     excluded = set(frame.loc[frame["status"] == "excluded", "case_id"])
@@ -83,10 +95,15 @@ def answer_safety(scores: AnswerScores, results: pd.DataFrame) -> Safety:
         inside = set(case_ids)
         if found := tuple(case_id for case_id in blocking if case_id in inside):
             broken[str(rule)] = found
-    ok = results[(results["status"] == "ok") & results["case_id"].isin(blocking)]
-    seen = ok["citations"].notna() & ok["observed"].map(lambda names: "context" in names)
+    seen = answered["citations"].notna() & answered["observed"].map(lambda one: "context" in one)
     is_decided = bool(seen.all()) or "unknown_citation" in broken
     return Safety(broken, () if is_decided else ("unknown_citation",))
+
+
+def _answered(results: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+    """The answers of blocking cases, a row a (case_id, repeat)."""
+    blocking = frame.loc[frame["tier"] == "blocking", "case_id"]
+    return results[(results["status"] == "ok") & results["case_id"].isin(blocking)]
 
 
 def _leaks(run: Run, results: pd.DataFrame, k: int) -> Safety:
@@ -95,7 +112,7 @@ def _leaks(run: Run, results: pd.DataFrame, k: int) -> Safety:
     for one in run.explanations():
         said[one.case_id, one.repeat][one.explanation.chunk_id] = one.explanation
     if not said:
-        return Safety({}, () if _hides_nothing(run) or not len(results) else LEAK_RULES)
+        return Safety({}, () if _hides_nothing(run) else LEAK_RULES)
     found: dict[str, dict[str, None]] = defaultdict(dict)
     is_whole = True
     for pair, lists in _came_back(run, results):

@@ -12,6 +12,7 @@ from ragwb.decide.chance import Flips
 from ragwb.decide.conditions import Conditions
 from ragwb.decide.outcomes import Outcomes
 from ragwb.decide.pairing import LeftOut
+from ragwb.decide.stage_times import is_explained
 from ragwb.html import plain
 from ragwb.measure.shown import interval_words, value_words
 from ragwb.measure.summary import SMALL_N
@@ -161,7 +162,7 @@ def _figures(compared: Compared, flips: Flips) -> str:
     lead = _lead(rows, compared.k)
     parts = [] if lead is None else [_lead_words(rows[lead], flips)]
     p95, tokens = rows.get("p95_ms"), rows.get("context_tokens")
-    parts.append("p95 not observed" if p95 is None else f"p95 {_whole(p95['delta'])} ms")
+    parts.append(_p95_words(compared, p95))
     if tokens is None or pd.isna(tokens["delta"]):
         parts.append("context not observed")
     else:
@@ -170,6 +171,28 @@ def _figures(compared: Compared, flips: Flips) -> str:
     if calls is not None and not pd.isna(calls["delta"]) and calls["delta"]:
         parts.append(f"model calls {calls['delta']:+.2g} a case")
     return ", ".join(parts)
+
+
+def _p95_words(compared: Compared, row: Row | None) -> str:
+    """How far p95 moved, and whether anything that changed may explain it."""
+    if row is None:
+        return "p95 not observed"
+    if pd.isna(row["delta"]):
+        return "p95 not comparable"
+    said = f"p95 {_whole(row['delta'])} ms"
+    if compared.conditions.unsaid or not round(row["delta"]):
+        return said
+    is_known, moved = is_explained(
+        compared.baseline,
+        compared.candidate,
+        compared.pairs["case_id"],
+        compared.conditions.factors,
+        sign=1 if row["delta"] > 0 else -1,
+    )
+    if is_known:
+        return said
+    where = f", most of it in {plain(moved.stage, width=60)}" if moved else ""
+    return f"{said} (one run each{where}: the machine's load is in it)"
 
 
 def _whole(value: float) -> str:

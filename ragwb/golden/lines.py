@@ -1,22 +1,24 @@
 """JSON objects in a file and the lines they start on: JSONL, objects that span lines, or one array.
 
 JSONL is read line by line, so its size does not matter. The other two are what people's editors
-and `python -m json.tool` write; they are read whole.
+and `python -m json.tool` write; they are read whole, as is a pipe.
 """
 
 from __future__ import annotations
 
 import codecs
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 from ragwb.errors import GoldenError
+from ragwb.files import open_plain
 
 # A case is a question with its labels: a line that is longer belongs to a file of another kind.
 MAX_CASE_BYTES = 4_000_000
@@ -49,36 +51,40 @@ def read_raw_cases(path: Path) -> Iterator[RawCase]:
         GoldenError: the file cannot be read.
     """
     try:
-        lines = _read_lines(path)
-        head = list(islice(lines, 2))
-        if _is_jsonl([text for _, text in head]):
-            for line, text in chain(head, lines):
-                yield text if isinstance(text, RawCase) else _parse_line(line, text)
-        else:
-            yield from _read_whole(path)
+        with open_plain(path, most=MAX_WHOLE_BYTES) as file:
+            yield from _read_cases(file)
     except OSError as error:
         raise GoldenError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _read_lines(path: Path) -> Iterator[tuple[int, str | RawCase]]:
+def _read_cases(file: BinaryIO) -> Iterator[RawCase]:
+    lines = _read_lines(file)
+    head = list(islice(lines, 2))
+    if _is_jsonl([text for _, text in head]):
+        for line, text in chain(head, lines):
+            yield text if isinstance(text, RawCase) else _parse_line(line, text)
+    else:
+        yield from _read_whole(file)
+
+
+def _read_lines(file: BinaryIO) -> Iterator[tuple[int, str | RawCase]]:
     """Numbered lines that are not blank; one that cannot be read as its fault."""
-    with path.open("rb") as file:
-        for line, data in enumerate(iter(lambda: file.readline(MAX_CASE_BYTES), b""), start=1):
-            encoding = _find_other_encoding(data) if line == 1 else None
-            if encoding:
-                yield line, RawCase(line, fault=f"{encoding}: save the file as UTF-8")
-                return
-            if len(data) == MAX_CASE_BYTES and not data.endswith(b"\n"):
-                yield line, RawCase(line, fault=f"more than {MAX_CASE_BYTES} bytes: not a case")
-                return
-            try:
-                text = data.decode("utf-8-sig" if line == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                fault = f"byte {error.start} of the line is not UTF-8: save the file as UTF-8"
-                yield line, RawCase(line, fault=fault)
-                continue
-            if text.strip():
-                yield line, text
+    for line, data in enumerate(iter(lambda: file.readline(MAX_CASE_BYTES), b""), start=1):
+        encoding = _find_other_encoding(data) if line == 1 else None
+        if encoding:
+            yield line, RawCase(line, fault=f"{encoding}: save the file as UTF-8")
+            return
+        if len(data) == MAX_CASE_BYTES and not data.endswith(b"\n"):
+            yield line, RawCase(line, fault=f"more than {MAX_CASE_BYTES} bytes: not a case")
+            return
+        try:
+            text = data.decode("utf-8-sig" if line == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            fault = f"byte {error.start} of the line is not UTF-8: save the file as UTF-8"
+            yield line, RawCase(line, fault=fault)
+            continue
+        if text.strip():
+            yield line, text
 
 
 def _find_other_encoding(data: bytes) -> str | None:
@@ -116,14 +122,15 @@ def _describe(error: json.JSONDecodeError) -> str:
     return f"not JSON: {error.msg.removesuffix(' at')} at character {error.colno}"
 
 
-def _read_whole(path: Path) -> Iterator[RawCase]:
+def _read_whole(file: BinaryIO) -> Iterator[RawCase]:
     """The objects of an array, or of a text one after the other, up to the first broken one."""
-    if path.stat().st_size > MAX_WHOLE_BYTES:
+    if file.seek(0, os.SEEK_END) > MAX_WHOLE_BYTES:
         fault = f"more than {MAX_WHOLE_BYTES} bytes and not JSONL: write one case a line"
         yield RawCase(1, fault=fault)
         return
+    file.seek(0)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = file.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         yield RawCase(1, fault=f"byte {error.start} is not UTF-8: save the file as UTF-8")
         return

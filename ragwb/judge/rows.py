@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from ragwb.errors import DataError, Fault
-from ragwb.files import write_whole
+from ragwb.files import read_text, write_whole
 from ragwb.html import plain
 from ragwb.judge.strict_json import read_strictly
 
 Row = tuple[str, dict[str, Any]]
 MOST_FAULTS = 1000
+# Verdicts on tens of thousands of items, each with its rationale; more would not fit in memory.
+MOST_ROWS_BYTES = 500_000_000
 # A cell holds an answer or its context; csv's own limit of 128 kB is below some of them.
 _LARGEST_CELL = 16_000_000
 # A spreadsheet runs a cell that begins so; the writer puts an apostrophe before it.
@@ -27,15 +29,11 @@ def read_rows(path: Path) -> Iterator[Row]:
     """Each row of a file as (path:line, fields); `.csv` has a head line, all else is JSON Lines.
 
     Raises:
-        DataError: the file cannot be read, is not UTF-8, or a line is no object; a head line names
-            a column twice, or separates by something else than commas; names the line.
+        DataError: the file cannot be read, has more than `MOST_ROWS_BYTES`, is not UTF-8, or a line
+            is no object; a head line names a column twice, or separates by something else than
+            commas; names the line.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8: save the file as UTF-8") from error
+    text = read_text(path, DataError, most=MOST_ROWS_BYTES)
     return _csv_rows(path, text) if path.suffix.lower() == ".csv" else _json_rows(path, text)
 
 

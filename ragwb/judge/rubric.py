@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
 from ragwb.errors import DataError, Fault
+from ragwb.files import MOST_TOML_BYTES, read_text
 from ragwb.html import plain
 from ragwb.judge.rows import raise_faults
 from ragwb.judge.scale import LARGEST, Scale, Value
@@ -203,13 +204,9 @@ def load_rubric(path: str | Path) -> Rubric:
 
 
 def _read(path: Path) -> Any:
+    text = read_text(path, DataError, most=MOST_TOML_BYTES)
     try:
-        text = path.read_text(encoding="utf-8-sig")
         return read_strictly(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8: save the file as UTF-8") from error
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: neither TOML nor JSON: {plain(error, width=120)}") from error
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragwb.errors import DataError, UsageError
-from ragwb.files import write_whole
+from ragwb.files import read_text, write_whole
 from ragwb.html import plain
 from ragwb.judge.items import Item
 from ragwb.judge.labels import Labels
@@ -22,6 +22,8 @@ from ragwb.judge.tags import find_tag
 from ragwb.measure.statistics import SEED
 
 KEY_ENDING = ".key.json"
+# As many as a person labels in an afternoon, and what a calibration needs.
+SHEET_ITEMS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +132,9 @@ def load_key(path: Path) -> dict[str, str]:
         DataError: the file cannot be read, or is no object that gives each id of a sheet an item of
             its own.
     """
+    text = read_text(path, DataError)
     try:
-        said = read_strictly(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror}") from error
+        said = read_strictly(text)
     except ValueError as error:
         raise DataError(f"{path}: not the key of a sheet: {plain(error, width=120)}") from error
     if not isinstance(said, dict):

@@ -11,6 +11,8 @@ from ragwb.measure.answer_scores import OTHER
 from ragwb.report.words import (
     count,
     embedding_warning,
+    errors_of,
+    failed_call_steps,
     limit_steps,
     met_words,
     names,
@@ -164,8 +166,7 @@ def _other_steps(evaluation: AnswerEvaluation) -> Iterator[str]:
     frame = evaluation.answers.frame
     if unstable := unstable_cases(evaluation):
         yield f"Unstable, right in some repeats and wrong in others: {names(unstable)}."
-    if errors := frame.loc[frame["status"] == "error", "case_id"].tolist():
-        yield f"Calls failed for good in {names(errors)}: see Errors, then run again."
+    yield from failed_call_steps(errors_of(frame))
     drifted = frame["reason"].fillna("").str.startswith("drifted")
     if gone := frame.loc[(frame["status"] == "excluded") & drifted, "case_id"].tolist():
         yield f"Relink the evidence of {names(gone)}: ragwb golden check tells what is gone."

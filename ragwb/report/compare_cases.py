@@ -16,7 +16,7 @@ from ragwb.triage.attribute import triage_traces
 from ragwb.triage.verdict import TriagedCase
 from ragwb.view.answer_parts import short_why
 from ragwb.view.case_view import CaseView, view_case
-from ragwb.view.compared import Change, ComparedCase, Side
+from ragwb.view.compared import Change, ComparedCase, Side, step_words
 from ragwb.view.panel import frame_rows
 
 if TYPE_CHECKING:
@@ -65,10 +65,10 @@ def _not_paired(comparison: Comparison, case_id: str) -> str:
     """Why a case cannot be opened."""
     why = next((one for one in comparison.left_out if one.case_id == case_id), None)
     if why is not None:
-        return f"case {plain(case_id)} is not compared: {plain(why.reason)}"
+        return f"case {plain(case_id, width=60)} is not compared: {plain(why.reason)}"
     known = comparison.pairs["case_id"].tolist()
-    named = ", ".join(plain(one) for one in known[:_NEARLY_THERE])
-    return f"no case {plain(case_id)!r}; {len(known)} are compared, such as {named}"
+    named = ", ".join(plain(one, width=60) for one in known[:_NEARLY_THERE])
+    return f"no case {plain(case_id, width=60)!r}; {len(known)} are compared, such as {named}"
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,54 @@ def case_marks(row: Mapping[str, Any]) -> tuple[str, ...]:
     marks += ["permission"] if row.get("permission") else []
     marks += ["high value"] if (row.get("weight") or 1) > 1 else []
     return tuple(marks)
+
+
+def case_figures(comparison: Comparison, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Of each pair the one figure that stands for it, before and after.
+
+    Where claims say nothing of an answer, the modes do, such as `mode refuse → answer`.
+
+    Args:
+        comparison: two sides on the same cases.
+        rows: some of its pairs.
+    """
+    sides = comparison.baseline, comparison.candidate
+    if {side.kind for side in sides} != {"answers"}:
+        return [_figure_step(row, f"recall@{comparison.k}") for row in rows]
+    without = [row["case_id"] for row in rows if not _has_claims(row)]
+    modes = [_modes(side, without) for side in sides] if without else []
+    return [
+        _figure_step(row, "claim_coverage") if _has_claims(row) else _mode_step(row, modes)
+        for row in rows
+    ]
+
+
+def _has_claims(row: Mapping[str, Any]) -> bool:
+    pair = row.get("claim_coverage_before"), row.get("claim_coverage_after")
+    return row["mode"] in (None, "answer") and pair != (None, None)
+
+
+def _figure_step(row: Mapping[str, Any], figure: str) -> str:
+    pair = row.get(f"{figure}_before"), row.get(f"{figure}_after")
+    return f"{figure} {step_words([_value(value) for value in pair])}"
+
+
+def _mode_step(row: Mapping[str, Any], modes: Sequence[Mapping[str, str]]) -> str:
+    """The modes of both answers, and the one that is expected where neither is alone that."""
+    pair = [mode.get(row["case_id"], "–") for mode in modes]
+    expected = row["mode"]
+    wanted = "" if expected is None or expected in pair else f" ({expected} expected)"
+    return f"mode {step_words(pair)}{wanted}"
+
+
+def _modes(side: Outcomes, case_ids: Sequence[str]) -> dict[str, str]:
+    """The modes in which a side answered each case, those of all repeats; empty without a run."""
+    if side.run is None:
+        return {}
+    results = side.run.cases()
+    known = results[results["case_id"].isin(case_ids) & results["mode"].notna()]
+    by_case = known.groupby("case_id", sort=False)["mode"].unique()
+    return {str(case_id): "/".join(found) for case_id, found in by_case.items()}
 
 
 def _figures(row: Mapping[str, Any], k: int) -> Iterator[tuple[str, tuple[str, str]]]:

@@ -74,6 +74,8 @@ def _lines(comparison: Comparison) -> Iterator[str]:
         yield from table_lines(sections.changed_rows(comparison, change), sections.CHANGED_COLUMNS)
     yield from ("", "## Figures", "")
     yield from table_lines(sections.figure_rows(comparison), sections.FIGURE_COLUMNS)
+    if comparison.delta("p95_ms") is not None:
+        yield from ("", md(sections.LATENCY_NOTE))
     yield from ("", "## Conditions", "", f"{md(comparison.conditions.sentence)}", "")
     rows = sections.condition_rows(comparison)
     yield from table_lines(rows, sections.CONDITION_COLUMNS)

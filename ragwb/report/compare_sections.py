@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragwb.html import escape, plain, tag
-from ragwb.report.compare_cases import Rules, case_marks, open_cases
+from ragwb.report.compare_cases import Rules, case_figures, case_marks, open_cases
 from ragwb.report.words import count, embedding_warning, figure_words, names, verdict_panel
 from ragwb.view.case_parts import cut
 from ragwb.view.compare_card import compare_card
-from ragwb.view.compare_charts import is_rate, lead_figure, reading, signed, slice_field
-from ragwb.view.compared import CHANGE_WORDS, step_words
+from ragwb.view.compare_charts import lead_figure, slice_field
+from ragwb.view.compare_reading import is_rate, no_pairs_words, reading, signed
+from ragwb.view.compared import CHANGE_WORDS
 from ragwb.view.panel import Panel, fold, frame_rows, opened, stack, table_panel
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ SLICE_COLUMNS = (
     "reading",
 )
 LEFT_OUT_COLUMNS = ("case_id", "side", "why")
+_LEVEL = 0.05  # of the exact test of fixed against broken
+LATENCY_NOTE = (
+    "Of a latency the interval covers the cases, not the load of the machine between two runs: run "
+    "both again, or with --repeats, before you believe it."
+)
 _MOST_OF_A_QUESTION = 120
 _MOST_OF_A_VALUE = 160
 _HASH, _DIGITS = re.compile("[0-9a-f]{40,}"), 12  # digits that are enough to tell two apart
@@ -43,13 +49,20 @@ def overview(comparison: Comparison) -> Panel:
     first, *others = comparison.in_words()
     steps = [*others, *(pattern.sentence for pattern in comparison.patterns)]
     return verdict_panel(
-        # A comparison decides nothing: it has no verdict's colour.
-        "compared",
+        _colour(comparison),
         first[:1].upper() + first[1:],
         steps=steps,
         warnings=list(_warnings(comparison)),
         of_what=" · ".join(_sides(comparison)),
     )
+
+
+def _colour(comparison: Comparison) -> str:
+    """The colour of the head: a comparison decides nothing, but its exact test may tell."""
+    flips = comparison.flips()
+    if flips.p >= _LEVEL:
+        return "neutral"
+    return "pass" if flips.fixed > flips.broken else "fail"
 
 
 def _warnings(comparison: Comparison) -> Iterator[str]:
@@ -94,15 +107,18 @@ def figures(comparison: Comparison) -> Panel:
         rows,
         FIGURE_COLUMNS,
         numeric=FIGURE_COLUMNS[1:-1],
-        empty="No figure is defined in both runs.",
+        empty=f"No figure is defined in both runs ({no_pairs_words(comparison)}).",
     )
     n = len(comparison.pairs)
     words = (
         f"Over {count(n, 'case')} that both runs answered. Better, same and worse count cases. "
         "p: exact McNemar test, where a figure is 0 or 1 of each case. Within chance: the interval "
-        "holds 0, or p is 0.05 or more."
+        "holds 0, or p is 0.05 or more. Not tested: there is neither."
     )
-    return Panel(f"{words}\n{table.text}", tag("p", escape(words)) + table.html)
+    below = LATENCY_NOTE if any(str(row["figure"]).endswith("_ms") for row in rows) else ""
+    text = "\n".join(part for part in (words, table.text, below) if part)
+    note = tag("p", escape(below), class_="rw-figures") if below else ""
+    return Panel(text, tag("p", escape(words)) + table.html + note)
 
 
 def figure_rows(comparison: Comparison, by: str | None = None) -> list[Row]:
@@ -139,7 +155,10 @@ def _signed(row: Mapping[str, Any], value: float) -> str:
         return f"{value:+,.0f} ms" if round(value) else "0 ms"
     if is_rate(row):
         return signed(value)
-    return f"{value:+,.1f}" if abs(value) >= 0.05 else "0" if value == 0 else f"{value:+.1g}"
+    if abs(value) >= 10:
+        return f"{value:+,.1f}"
+    # A count a case may move by less than a tenth, and matter.
+    return signed(value)
 
 
 def _interval(row: Mapping[str, Any]) -> str | None:
@@ -204,20 +223,19 @@ def changed_rows(comparison: Comparison, change: str) -> list[Row]:
         change: fixed, broken, still_failing or still_passing.
     """
     rows = {row["case_id"]: row for row in frame_rows(comparison.pairs)}
-    return [_changed_row(comparison, rows[case_id]) for case_id in getattr(comparison, change)]
+    changed = getattr(comparison, change)
+    figures = case_figures(comparison, [rows[case_id] for case_id in changed])
+    return [
+        _changed_row(rows[case_id], said) for case_id, said in zip(changed, figures, strict=True)
+    ]
 
 
-def _changed_row(comparison: Comparison, row: Mapping[str, Any]) -> Row:
-    figure = f"recall@{comparison.k}"
-    if comparison.baseline.kind == comparison.candidate.kind == "answers":
-        figure = "claim_coverage"
-    pair = row.get(f"{figure}_before"), row.get(f"{figure}_after")
-    said = step_words(["–" if value is None else f"{value:.3g}" for value in pair])
+def _changed_row(row: Mapping[str, Any], said: str) -> Row:
     return {
         "case_id": row["case_id"],
         "why first": ", ".join((*case_marks(row), *(["unstable"] if row["unstable"] else [])))
         or None,
-        "figure": f"{figure} {said}",
+        "figure": said,
         "question": cut(row["question"] or "", _MOST_OF_A_QUESTION),
     }
 

@@ -30,9 +30,7 @@ def headline(review: JudgeReview) -> Panel:
     html = "".join(tag("p", escape(text), class_="rw-warning") for text in warnings)
     colour = "pass" if verdict == "DECIDES" else "undecided"
     listed = tag("ul", "".join(tag("li", escape(line)) for line in lines))
-    html += tag(
-        "div", tag("b", verdict) + escape(f": {said}") + listed, class_=f"rw-verdict rw-{colour}"
-    )
+    html += tag("div", tag("b", verdict) + escape(said) + listed, class_=f"rw-verdict rw-{colour}")
     text = [*warnings, f"{verdict}: {said}", *(f"- {line}" for line in lines)]
     return Panel("\n".join(map(plain, text)), html)
 
@@ -77,7 +75,10 @@ def slices(review: JudgeReview) -> Panel:
             parts[f"{one.criterion} by {one.by}"] = table_panel(
                 rows, columns, numeric=columns[1:], empty=""
             )
-    return stack(parts) if parts else _sentence("No tag to slice by was given.")
+    if not parts:
+        return _sentence("No tag to slice by was given.")
+    found = stack(parts)
+    return Panel(found.text, tag("div", found.html, class_="rw-slices"))
 
 
 def comparison(review: JudgeReview, *, limit: int = 50) -> Panel:

@@ -14,6 +14,8 @@ from ragwb.report.case_views import case_views
 from ragwb.report.words import (
     count,
     embedding_warning,
+    errors_of,
+    failed_call_steps,
     figure_words,
     interval_words,
     limit_steps,
@@ -79,9 +81,7 @@ def _next_steps(evaluation: Evaluation) -> Iterator[str]:
         yield f"Look at these first, what must not come back did: {named}."
     yield from limit_steps(evaluation.thresholds)
     frame = evaluation.scores.frame
-    errors = frame.loc[frame["status"] == "error", "case_id"].tolist()
-    if errors:
-        yield f"Calls failed for good in {names(errors)}: see Errors, then run again."
+    yield from failed_call_steps(errors_of(frame))
     if drifted := _drifted(evaluation):
         yield f"Relink the evidence of {names(drifted)}: ragwb golden check tells what is gone."
     high = frame[(frame["risk"] == "high") & frame["case_id"].isin(evaluation.failed_case_ids)]

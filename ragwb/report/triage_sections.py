@@ -11,6 +11,7 @@ from ragwb.html import escape, tag
 from ragwb.report.words import (
     count,
     embedding_warning,
+    failed_call_steps,
     n_opened,
     names,
     names_fold,
@@ -18,13 +19,16 @@ from ragwb.report.words import (
     verdict_panel,
 )
 from ragwb.runs.notes import Note, load_notes
+from ragwb.triage.beyond import RANKED_BELOW_K, beyond_words, count_beyond, parts_words
 from ragwb.triage.reasons import REASONS
+from ragwb.triage.result import WORST_FIRST
 from ragwb.view.case_card import triage_card
 from ragwb.view.case_parts import cut
 from ragwb.view.case_view import view_case
 from ragwb.view.panel import Panel, frame_rows, stack, table_panel, text_table
 
 if TYPE_CHECKING:
+    from ragwb.triage.beyond import Since
     from ragwb.triage.result import Triage
     from ragwb.triage.verdict import TriagedCase
     from ragwb.triage.whatif import RunRemedy
@@ -52,14 +56,23 @@ def overview(triage: Triage) -> Panel:
 
 def _where_lost(triage: Triage) -> str:
     """Number of failed cases by stage, the most first; security before all."""
+    beyond = _beyond(triage)
     counts = Counter(case.verdict.stage for case in triage.cases)
+    counts["rerank"] -= sum(beyond.values())
     leaked, unknown = counts.pop("security", 0), counts.pop("unknown", 0)
     parts = [f"{leaked} with evidence that must not be there"] if leaked else []
     answered = counts.pop("generation", 0)
-    parts += [f"{n} lost in {stage}" for stage, n in counts.most_common()]
+    lost = [(n, f"{n} lost in {stage}") for stage, n in counts.items() if n > 0]
+    lost += [(sum(beyond.values()), beyond_words(beyond))] if beyond else []
+    parts += [words for _, words in sorted(lost, key=lambda entry: -entry[0])]
     parts += [f"{answered} answered wrongly from what was there"] if answered else []
     parts += [f"{unknown} of which the trace does not tell where"] if unknown else []
-    return ", ".join(parts)
+    # What is told apart itself holds commas.
+    return ("; " if beyond else ", ").join(parts)
+
+
+def _beyond(triage: Triage) -> dict[Since, int]:
+    return count_beyond((case.verdict for case in triage.cases), k=triage.k)
 
 
 def _out_of(triage: Triage) -> str:
@@ -76,8 +89,11 @@ def _steps(triage: Triage) -> Iterator[str]:
     for row in rows[:_MOST_STEPS]:
         reason = REASONS[row["reason"]]
         high = f" ({row['high_risk']} of high risk)" if row["high_risk"] else ""
+        meaning = reason.meaning
+        if row["reason"] == RANKED_BELOW_K:
+            meaning = f"ranked beyond K: {parts_words(_beyond(triage))}"
         yield (
-            f"{count(row['n'], 'case')}{high}: {reason.meaning}. First {reason.advice}. "
+            f"{count(row['n'], 'case')}{high}: {meaning}. First {reason.advice}. "
             f"Open {names(row['cases'], 3)}."
         )
     if len(rows) > _MOST_STEPS:
@@ -85,9 +101,7 @@ def _steps(triage: Triage) -> Iterator[str]:
     yield from _best_remedy(triage)
     if unstable := [case.case_id for case in triage.cases if case.unstable]:
         yield f"Unstable, the repeats differ: {names(unstable)}."
-    if triage.errors:
-        failed = names([case_id for case_id, _ in triage.errors])
-        yield f"Calls failed for good, nothing is known of {failed}: see the end, then run again."
+    yield from failed_call_steps(dict(triage.errors))
 
 
 def _best_remedy(triage: Triage) -> Iterator[str]:
@@ -216,9 +230,9 @@ def _notes(triage: Triage) -> tuple[Mapping[str, list[Note]], str]:
 def _rest(triage: Triage, rest: Sequence[TriagedCase]) -> Panel:
     """The cases that have no section of their own, in a table."""
     rows = [_rest_row(triage, case) for case in rest]
-    words = f"{count(len(rest), 'more case')} without a section of their own:"
+    words = f"{count(len(rest), 'more case')} without a section of their own, {WORST_FIRST}:"
     if len(rest) == len(triage.cases):
-        words = f"{count(len(rest), 'case')}:"
+        words = f"{count(len(rest), 'case')}, {WORST_FIRST}:"
     table = table_panel(rows, _REST, empty="")
     return Panel(f"{words}\n{table.text}", tag("p", escape(words)) + table.html)
 

@@ -25,12 +25,14 @@ MARK_COLUMNS = ("no.", "run", "what changed", "compared with the run before")
 FIGURE_COLUMNS = ("figure", "last run", "95 % interval", "n", "held against", "first run")
 SET_COLUMNS = ("set", "failing", "figure", "95 % interval", "first run")
 SLICE_COLUMNS = ("slice", "n", "first run", "last run", "difference", "fixed", "broken", "p")
+STAGE_COLUMNS = ("stage", "failed cases")
 UNSTABLE_COLUMNS = ("case", "risk", "failing", "why")
 GOLDEN_COLUMNS = ("no.", "run", "from", "to", "added", "removed", "relabelled")
 JUDGE_COLUMNS = ("judge", "rubric", "standing", "kappa", "labels", "calibrated", "runs")
 NOTE_COLUMNS = ("case", "run", "says", "by", "on")
 RUN_COLUMNS = ("run", "made", "golden set", "cases", "failing", "figure", "p95", "errors")
 LEFT_OUT_COLUMNS = ("run", "why")
+_NOTHING: Row = {"value": None, "low": None, "high": None, "n": 0, "n_excluded": 0, "counts": None}
 _MOST_OF_A_NOTE = 200
 _MOST_NAMES = 4
 _MOST_DAYS = 7  # a run older than a week is not this week's
@@ -66,8 +68,17 @@ def _credit(mark: Mark) -> str:
 
 
 def figure_table_rows(series: Series) -> list[Row]:
-    """A line a figure: the last run, what it is held against, and the first run of the period."""
-    return [_figure_row(row, series) for row in series.latest.figures if row["value"] is not None]
+    """A line a figure: the last run, what it is held against, and the first run of the period.
+
+    Of a last run that failed nothing is known; its lines are the figures of the other one.
+    """
+    is_failed = series.latest.is_failed
+    known = (series.reference if is_failed else None) or series.latest
+    return [
+        _figure_row({**row, **_NOTHING} if is_failed else row, series)
+        for row in known.figures
+        if row["value"] is not None
+    ]
 
 
 def _figure_row(row: Mapping[str, Any], series: Series) -> Row:
@@ -166,6 +177,12 @@ def unstable_rows(series: Series, *, most: int | None = None) -> list[Row]:
     return rows
 
 
+def stage_rows(series: Series) -> list[Row]:
+    """A line a stage at which cases of the one run that was answered were lost."""
+    stages = next((point.stages for point in series.points if point.stages), {})
+    return [{"stage": stage, "failed cases": str(n)} for stage, n in stages.items()]
+
+
 def golden_rows(series: Series) -> list[Row]:
     """A line a place on the time axis where the golden set itself changed."""
     labels = run_labels(series)
@@ -241,7 +258,7 @@ def _run_row(point: Point, series: Series) -> Row:
         "failing": f"{point.n_failed}/{outcomes.n_scored}",
         "figure": _value_of(point, series.metric),
         "p95": _value_of(point, "p95_ms"),
-        "errors": str(outcomes.n_errors),
+        "errors": "every call failed" if point.is_failed else str(outcomes.n_errors),
     }
 
 

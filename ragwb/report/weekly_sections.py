@@ -34,6 +34,7 @@ HEADINGS = (
 """The headings of the notebook, in their order; the table of contents links to them."""
 
 _MOST_ROWS = 20
+_UNKNOWN = "No call of the last run was answered: nothing is known of any case."
 _CHANGES = {"broken": "Newly broken", "fixed": "Newly fixed"}
 
 
@@ -53,7 +54,7 @@ def _verdict(series: Series, period: Period) -> Panel:
     warnings += series.notes.problems
     headline, _, why = verdict.partition(": ")
     return verdict_panel(
-        series.verdict.verdict,
+        series.verdict.colour,
         headline,
         words=why,
         steps=[changed, look],
@@ -171,6 +172,8 @@ def trends(period: Period) -> Panel:
 
 
 def _trend(series: Series) -> Panel:
+    if not trend_charts.has_trend(series):
+        return _without_trend(series)
     moved, still = trend_charts.moving_figures(series)
     parts = [chart_panel(trend_charts.trend(series)), _changes(series)]
     if len(series.latest.sets) > 1:
@@ -179,6 +182,16 @@ def _trend(series: Series) -> Panel:
         parts.append(chart_panel(trend_charts.figure_trends(series, moved)))
     if still:
         parts.append(_words(f"The same in every run: {', '.join(still)}.", class_="rw-none"))
+    return _joined([*parts, _figures(series)])
+
+
+def _without_trend(series: Series) -> Panel:
+    """The figures as they stand, where a line would be one dot."""
+    n = len(series.points)
+    words = "One run" if n == 1 else f"{n} runs, of which at most one was answered"
+    parts = [_words(f"{words}: lines are drawn from two on.", class_="rw-figures")]
+    parts += [_changes(series)] if series.marks else []
+    parts += [_sets(series)] if len(series.latest.sets) > 1 else []
     return _joined([*parts, _figures(series)])
 
 
@@ -204,9 +217,18 @@ def stages(period: Period) -> Panel:
 
 
 def _stages(series: Series) -> Panel:
+    if all(point.is_failed for point in series.points):
+        return _words(_UNKNOWN, class_="rw-none")
     if not any(point.stages for point in series.points):
         return _words("No case failed in any run.", class_="rw-none")
+    if not trend_charts.has_trend(series):
+        return _stage_table(series)
     return chart_panel(trend_charts.stages_over_time(series))
+
+
+def _stage_table(series: Series) -> Panel:
+    found = rows_of.stage_rows(series)
+    return table_panel(found, rows_of.STAGE_COLUMNS, numeric=("failed cases",), empty="")
 
 
 def slices(period: Period) -> Panel:
@@ -217,6 +239,8 @@ def slices(period: Period) -> Panel:
 def _slices(series: Series) -> Panel:
     if len(series.points) < 2:
         return _words("One run alone does not drift.", class_="rw-none")
+    if series.latest.is_failed:
+        return _words(_UNKNOWN, class_="rw-none")
     first = f"{series.points[0].at:%Y-%m-%d}"
     drifting = [one for one in series.slices if one.drifts]
     words = (
@@ -236,10 +260,13 @@ def unstable(period: Period) -> Panel:
 
 
 def _unstable(series: Series) -> Panel:
+    if not series.unstable and series.latest.is_failed:
+        return _words(_UNKNOWN, class_="rw-none")
     if not series.unstable:
         return _words("Every case holds still.", class_="rw-none")
     shown = series.unstable[:_MOST_ROWS]
-    parts = [chart_panel(trend_charts.case_history(series, shown))]
+    has_trend = trend_charts.has_trend(series)
+    parts = [chart_panel(trend_charts.case_history(series, shown))] if has_trend else []
     found = rows_of.unstable_rows(series, most=_MOST_ROWS)
     parts.append(table_panel(found, rows_of.UNSTABLE_COLUMNS, empty=""))
     if rest := series.unstable[_MOST_ROWS:]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from ragwb.chat.reply import is_wrong_shape
 from ragwb.errors import UsageError
-from ragwb.html import escape, plain, tag
+from ragwb.html import breakable, escape, plain, tag
 from ragwb.view.panel import Panel, fold
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ def names(case_ids: Sequence[str], most: int = 6) -> str:
 def names_fold(case_ids: Sequence[str], most: int = 3) -> str:
     """Some names as HTML: all of them behind a click where they are many."""
     if len(case_ids) <= most:
-        return escape(", ".join(case_ids))
-    return fold(escape(names(case_ids, most)), tag("p", escape(", ".join(case_ids))))
+        return breakable(", ".join(case_ids))
+    return fold(breakable(names(case_ids, most)), tag("p", breakable(", ".join(case_ids))))
 
 
 def n_opened(limit: int) -> int:
@@ -100,6 +101,39 @@ def verdict_panel(
     return Panel("\n".join(map(plain, lines)), html)
 
 
+def errors_of(frame: pd.DataFrame) -> dict[str, str]:
+    """By case id the error of each case of which a call failed for good.
+
+    Args:
+        frame: a row a case, with case_id, status and reason.
+    """
+    rows = frame[frame["status"] == "error"]
+    return {
+        case_id: str(reason or "")
+        for case_id, reason in zip(rows["case_id"], rows["reason"], strict=True)
+    }
+
+
+def failed_call_steps(errors: Mapping[str, str]) -> Iterator[str]:
+    """What to do about calls that failed for good, a line a kind; nothing when none did.
+
+    Args:
+        errors: by case id what the run says of its call.
+    """
+    shapes = [case_id for case_id, error in errors.items() if is_wrong_shape(error)]
+    others = [case_id for case_id in errors if case_id not in shapes]
+    if others:
+        yield (
+            f"Calls failed for good in {names(others)}, of which nothing is known: see Errors, "
+            "then run again."
+        )
+    if shapes:
+        yield (
+            f"Replies of a wrong shape in {names(shapes)}: they come again when it is run again. "
+            "See Errors for what is missing, then look at the endpoint, the prompt or the mapping."
+        )
+
+
 def limit_steps(thresholds: Iterable[Threshold]) -> Iterator[str]:
     """What each limit that is not met asks for, a line a limit."""
     for threshold in thresholds:
@@ -111,9 +145,9 @@ def limit_steps(thresholds: Iterable[Threshold]) -> Iterator[str]:
 
 
 def verdict_words(verdict: Verdict, thresholds: Sequence[Threshold]) -> tuple[str, str]:
-    """The colour and the first words of a verdict: a pass without a limit is no praise."""
+    """The colour and the first words of a verdict: without a limit nothing was passed."""
     if verdict == "pass" and not thresholds:
-        return "neutral", "PASS, no limits set"
+        return "neutral", "No limits set"
     return verdict, verdict.upper()
 
 

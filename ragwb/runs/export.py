@@ -75,7 +75,8 @@ def export_run(
 
 def _write(run: Run, name: str, path: Path, file_format: str) -> None:
     if file_format == "parquet":
-        shutil.copyfile(run.path / f"{name}.parquet", path)
+        with (run.path / f"{name}.parquet").open("rb") as held, path.open("wb") as copy:
+            shutil.copyfileobj(held, copy)
         return
     frame = TABLES[name](run)
     if file_format == "jsonl":

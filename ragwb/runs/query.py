@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -16,11 +17,11 @@ import pyarrow.dataset as pads
 from pyarrow.fs import LocalFileSystem
 
 from ragwb.errors import RunError, UsageError
-from ragwb.html import plain
 from ragwb.measure.hits import FILES, GROUPS
 from ragwb.runs.baselines import load_baselines
 from ragwb.runs.manifest import RunManifest
 from ragwb.runs.scoring import score
+from ragwb.runs.sql import BATCH_ROWS, connect, errors_in_words, memory_of, stoppable, too_large
 from ragwb.runs.store import Run, list_runs
 from ragwb.runs.tables import CANDIDATES, CANDIDATES_SCHEMA, CASES_SCHEMA
 from ragwb.settings import Settings, load_settings
@@ -37,15 +38,6 @@ VIEWS: Mapping[str, str] = {
 FIGURES = ("recall", "hit", "mrr", "ndcg", "map", "precision", "duplicate_rate")
 _ALSO = ("forbidden", "failed")
 _FACTS = ("tier", "set", "risk", "weight")
-
-# Nothing but the registered tables can be read: no file, no network, no variable of the caller.
-_LOCKED: dict[str, str | bool | int | float | list[str]] = {
-    "enable_external_access": False,
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "python_enable_replacements": False,
-    "lock_configuration": True,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +70,31 @@ class QueryResult:
         return frame
 
 
-def query_runs(sql: str, settings: Settings | None = None) -> QueryResult:
+@dataclass(frozen=True, slots=True)
+class OpenQuery:
+    """A query that runs, read a batch at a time.
+
+    Attributes:
+        schema: its columns.
+        batches: its rows, up to `sql.BATCH_ROWS` at a time, as they are found; read once.
+        left_out: as in `QueryResult`.
+        memory: bytes that it may hold.
+    """
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    left_out: Mapping[str, str]
+    memory: int
+
+    def row_batches(self) -> Iterator[list[dict[str, Any]]]:
+        """The rows as dicts of JSON values, a batch at a time."""
+        for batch in self.batches:
+            yield QueryResult(pa.Table.from_batches([batch], self.schema), self.left_out).rows()
+
+
+def query_runs(
+    sql: str, settings: Settings | None = None, *, memory: int | None = None
+) -> QueryResult:
     """Run one SELECT over the saved runs; `VIEWS` says what there is.
 
     Content hashes are not compared, which would read every file of every run.
@@ -86,13 +102,33 @@ def query_runs(sql: str, settings: Settings | None = None) -> QueryResult:
     Args:
         sql: one statement of DuckDB's SQL that reads; DESCRIBE and SUMMARIZE read too.
         settings: where the runs are; default the settings in force.
+        memory: bytes that the query, and again its rows, may hold; default a share of what there
+            is (see `sql.connect`).
 
     Raises:
-        UsageError: no statement, several, one that does not read, or DuckDB refuses it.
+        UsageError: no statement, several, one that does not read, DuckDB refuses it, or it needs
+            more memory than it may have.
         RunError: a file of a sealed run is absent or cannot be read.
+        KeyboardInterrupt: it was stopped; DuckDB has ended.
     """
-    import duckdb
+    with open_query(sql, settings, memory=memory) as found:
+        batches, held = [], 0
+        for batch in found.batches:
+            batches.append(batch)
+            held += batch.nbytes
+            if held > found.memory:
+                raise too_large(found.memory)
+        return QueryResult(pa.Table.from_batches(batches, found.schema), found.left_out)
 
+
+@contextmanager
+def open_query(
+    sql: str, settings: Settings | None = None, *, memory: int | None = None
+) -> Iterator[OpenQuery]:
+    """One SELECT over the saved runs of which the rows are read as they are found.
+
+    Args, Raises: as of `query_runs`; reading the rows raises too.
+    """
     settings = settings or load_settings()
     entries = list_runs(settings)
     runs = [
@@ -101,21 +137,42 @@ def query_runs(sql: str, settings: Settings | None = None) -> QueryResult:
         if entry.manifest is not None and entry.status == "sealed"
     ]
     left_out = {entry.run_id: entry.status for entry in entries if entry.status != "sealed"}
-    with duckdb.connect(config=_LOCKED) as connection:
-        try:
+    with connect(memory) as connection:
+        limit = memory_of(connection)
+        with errors_in_words(limit):
             _check_reads_only(connection, sql)
             for name, view in _views(runs, settings).items():
                 # A view costs reading or scoring, so only those that the text names are made.
                 if name in sql.lower():
                     connection.register(name, view())
-            found = connection.sql(sql)
-            if found is None:
-                raise UsageError(f"SQL: no rows come of it; the views are {', '.join(VIEWS)}")
-            return QueryResult(found.to_arrow_table(), left_out)
-        except duckdb.Error as error:
-            raise UsageError(_said(error)) from error
-        except (OSError, pa.ArrowInvalid) as error:
-            raise RunError(f"a run cannot be read: {plain(error, width=300)}") from error
+            reader = stoppable(partial(_reader, connection, sql), connection.interrupt)
+        with reader:
+            yield OpenQuery(reader.schema, _batches(connection, reader, limit), left_out, limit)
+
+
+def _reader(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.RecordBatchReader:
+    found = connection.sql(sql)
+    if found is None:
+        raise UsageError(f"SQL: no rows come of it; the views are {', '.join(VIEWS)}")
+    return found.to_arrow_reader(BATCH_ROWS)
+
+
+def _batches(
+    connection: duckdb.DuckDBPyConnection, reader: pa.RecordBatchReader, memory: int
+) -> Iterator[pa.RecordBatch]:
+    while True:
+        with errors_in_words(memory):
+            batch = stoppable(partial(_next, reader), connection.interrupt)
+        if batch is None:
+            return
+        yield batch
+
+
+def _next(reader: pa.RecordBatchReader) -> pa.RecordBatch | None:
+    try:
+        return reader.read_next_batch()
+    except StopIteration:
+        return None
 
 
 def _check_reads_only(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
@@ -247,9 +304,3 @@ def _distinct(names: Sequence[str]) -> list[str]:
         seen[name] = seen.get(name, 0) + 1
         distinct.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
     return distinct
-
-
-def _said(error: Exception) -> str:
-    """DuckDB's first paragraph on one line; it repeats the query below, which the caller has."""
-    lines = [line.strip() for line in str(error).split("\n\n")[0].splitlines() if line.strip()]
-    return f"SQL: {plain(' '.join(lines), width=400)}"

@@ -26,6 +26,7 @@ from ragwb.runs.asking import OnProgress, each
 from ragwb.runs.evidence import explain_line
 from ragwb.runs.files import disk_faults
 from ragwb.runs.journal import Journal, Pair
+from ragwb.runs.kinds import CONTEXTS_FROM
 from ragwb.runs.manifest import RunManifest, package_versions
 from ragwb.runs.results import ChunkText, Result, answer_columns, error_line
 from ragwb.runs.runner import interrupted, reopened, unfinished
@@ -44,8 +45,6 @@ from ragwb.settings import Settings
 from ragwb.sources.background import run_in_thread
 from ragwb.sources.service import DEFAULT_CONCURRENCY
 
-# In the new run's service.json: the run that the contexts are from.
-CONTEXTS_FROM = "contextsFrom"
 _HOPELESS = frozenset({400, 404, 405})
 _REFUSED = (AccessError, UnreachableError)
 
@@ -91,7 +90,8 @@ def answer_from_run(
         on_progress: called with (done, total) after each answer, from the run's own thread.
 
     Returns:
-        A sealed run of its own. Its manifest is that of the saved run but for the answering.
+        A sealed run of its own. Its manifest is that of the saved run but for the answering, and
+        names no address of a service, for none was asked. Its milliseconds are those of the model.
 
     Raises:
         UsageError: repeats or concurrency below 1.
@@ -286,6 +286,7 @@ def _manifest(plan: _Plan) -> RunManifest:
         update={
             "run_id": new_run_id([*asked, plan.repeats], now),
             "created_at": now.isoformat(),
+            "base_url": None,
             "answer_model": model.model,
             "prompt_version": plan.prompt.name,
             "temperature": model.temperature,

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ragwb.errors import RunError, UsageError
+from ragwb.runs.far import FarPath
 from ragwb.runs.files import disk_fault
 
 # A run folder may come from somebody else: a link in it must not lead the writing elsewhere, and a
@@ -33,6 +34,8 @@ def append_lines(path: Path, lines: bytes | Callable[[], bytes], *, then: str) -
         RunError: the disk does not take it, or the path is not a plain file; the file is as before.
         UsageError: the system has no flock (Windows).
     """
+    if isinstance(path, FarPath):
+        raise RunError(f"{path}: nothing is added to a run at a URL; copy its folder here, {then}")
     try:
         import fcntl
     except ImportError as error:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pandas as pd
 import pyarrow as pa
@@ -26,6 +26,7 @@ from ragwb.measure.facts import load_facts
 from ragwb.measure.hits import Hits, load_hits
 from ragwb.records import Explanation
 from ragwb.runs.baselines import load_baselines
+from ragwb.runs.far import FarPath, far_folder, is_far
 from ragwb.runs.journal import JOURNAL
 from ragwb.runs.manifest import RUN_ID_PATTERN, RunManifest
 from ragwb.runs.tables import ADDED, CANDIDATES, CASES, CHUNKS, FILTERED, SCHEMAS
@@ -188,15 +189,19 @@ def list_runs(settings: Settings | None = None) -> list[RunEntry]:
     return sorted(entries, key=_age, reverse=True)
 
 
-def load_run(ref: str | Path, settings: Settings | None = None, *, verify: bool = True) -> Run:
-    """A sealed run by id, unique prefix, path, `latest` (the newest) or baseline name.
+def load_run(
+    ref: str | Path, settings: Settings | None = None, *, verify: bool | None = None
+) -> Run:
+    """A sealed run by id, unique prefix, path, URL, `latest` (the newest) or baseline name.
 
     Args:
         ref: a name given by `runs baseline` wins over `latest`, an id and a prefix.
         settings: where the runs are; default the settings in force.
-        verify: compare the content hash, which reads every file of the run once.
+        verify: compare the content hash, which reads every file of the run once; None does where
+            the run is on a disk, and not at a URL, of which only what is asked for is read.
 
     Raises:
+        MissingExtraError: a URL of a filesystem whose package is not installed.
         RunError: no such run, an ambiguous prefix, a run that is not finished, a missing file, or a
             content that is not what was sealed.
     """
@@ -207,7 +212,8 @@ def load_run(ref: str | Path, settings: Settings | None = None, *, verify: bool 
             f"run {path.name} is not finished: the same {_command(path)} command with "
             f"--resume {path.name} asks for the rest"
         )
-    if verify and folder_hash(path, manifest) != manifest.content_hash:
+    verified = not isinstance(path, FarPath) if verify is None else verify
+    if verified and folder_hash(path, manifest) != manifest.content_hash:
         raise RunError(
             f"{path}: wrong content hash, it is not what was sealed: copy it again or run again"
         )
@@ -242,6 +248,8 @@ def find_run(ref: str | Path, settings: Settings | None = None) -> Path:
     """
     settings = settings or load_settings()
     text = str(ref)
+    if is_far(text) and not isinstance(ref, Path):
+        return _folder_at(cast(Path, far_folder(text)))
     if isinstance(ref, Path) or not re.fullmatch(RUN_ID_PATTERN, text):
         return _folder_at(Path(text))
     baselines = load_baselines(settings)
@@ -338,9 +346,9 @@ def _folder_at(path: Path) -> Path:
 
 
 def _named(settings: Settings, target: str, what: str) -> Path:
-    path = (
-        Path(target) if re.fullmatch(RUN_ID_PATTERN, target) is None else settings.runs_dir / target
-    )
+    path = settings.runs_dir / target
+    if re.fullmatch(RUN_ID_PATTERN, target) is None:
+        path = cast(Path, far_folder(target)) if is_far(target) else Path(target)
     if not (path / MANIFEST).is_file():
         raise RunError(f"{what} names the run {plain(target)}, which is not there any more")
     return path

@@ -24,6 +24,7 @@ from ragwb.service.answering import answer_question
 from ragwb.service.auth import SCOPE_EVAL, SCOPE_EXPLAIN, SCOPE_HISTORY, identify, require
 from ragwb.service.chunks import chunks_by_document, chunks_by_id
 from ragwb.service.config import ServiceConfig, is_loopback
+from ragwb.service.database import DatabaseLostError
 from ragwb.service.explain import explain
 from ragwb.service.openapi import openapi
 from ragwb.service.pipeline import (
@@ -141,6 +142,10 @@ def _call(running: Running, method: str, path: str, scope: str, answer: Answer) 
             )
         try:
             return JSONResponse(await run_in_threadpool(answer, running.pipeline, caller, body))
+        except DatabaseLostError as error:
+            raise ProblemError(
+                503, str(error), headers={"Retry-After": str(RETRY_AFTER_S)}
+            ) from error
         except SourceError as error:
             raise ProblemError(502, f"the embedding endpoint failed: {error}") from error
 

@@ -13,6 +13,7 @@ from typing import Any
 import jwt
 
 from ragwb.errors import UsageError
+from ragwb.files import read_bytes
 from ragwb.service.config import AUDIENCE, ISSUER
 from ragwb.service.problems import ProblemError
 from ragwb.service.visibility import Caller
@@ -29,6 +30,7 @@ MAX_TOKEN_MINUTES = 24 * 60
 _ALGORITHM = "HS256"
 # RFC 7518, 3.2: a key of HS256 is no shorter than its hash.
 _MIN_KEY_BYTES = 32
+_MOST_KEY_BYTES = 1_000_000
 
 
 def make_key(path: Path) -> None:
@@ -55,7 +57,7 @@ def read_key(path: Path) -> bytes:
         UsageError: the file cannot be read, or its key is shorter than 32 bytes.
     """
     try:
-        key = path.read_bytes().strip()
+        key = read_bytes(path, most=_MOST_KEY_BYTES).strip()
     except OSError as error:
         raise UsageError(
             f"{path}: no key can be read here; `ragwb token --init` makes one"

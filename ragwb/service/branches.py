@@ -46,7 +46,7 @@ class Quote:
     """A sentence of the context.
 
     Attributes:
-        row: of its chunk; sentence: of its vector; title: heading path of its chunk.
+        row: of its chunk; sentence: its place in there, from 0; title: heading path of its chunk.
         score: cosine with the question, -1 to 1.
     """
 
@@ -167,9 +167,8 @@ def _by_conflict(quotes: Sequence[Quote], index: Index, borders: Calibration) ->
     for other in near[1:]:
         if not _are_apart(first, other, index):
             continue
-        likeness = float(
-            index.sentence_vectors[first.sentence] @ index.sentence_vectors[other.sentence]
-        )
+        of_first, of_other = index.sentences_of([first.row, other.row])
+        likeness = float(of_first[first.sentence] @ of_other[other.sentence])
         if likeness >= borders.same and _differ(said, _quantities(other.text)):
             return Branching("EVIDENCE_CONFLICT", (first, other))
     return None

@@ -9,14 +9,14 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ragwb.knowledge.chunking import ChunkingSpec, DocumentChunk
-from ragwb.knowledge.document import Document
 from ragwb.knowledge.tokens import count_tokens
 from ragwb.service.config import ServiceConfig
 from ragwb.service.corpus import Corpus, embedding_text, read_corpus, sentences, text_hash, words
@@ -83,14 +83,7 @@ def _only_builder(folder: Path) -> Iterator[None]:
 def _write_index(
     config: ServiceConfig, corpus: Corpus, embedder: Embedder, version: str, progress: Progress
 ) -> None:
-    meta = {
-        "format": FORMAT,
-        "model": embedder.model,
-        "dimensions": embedder.dimensions,
-        "chunking": {**asdict(config.chunking), "version": config.chunking.version},
-        "snapshot": corpus.snapshot,
-        "index_version": version,
-    }
+    meta = index_meta(corpus, embedder, config.chunking, version)
     target = config.index_dir / INDEX_FILE
     partial_file = config.index_dir / f"{INDEX_FILE}{_PARTIAL}{os.getpid()}"
     try:
@@ -98,8 +91,11 @@ def _write_index(
             store.executescript(SCHEMA)
             rows = [(key, json.dumps(value)) for key, value in meta.items()]
             store.executemany("INSERT INTO meta VALUES (?, ?)", rows)
-            _write_documents(store, corpus.documents)
-            _write_chunks(store, corpus, embedder, config.cache_dir, progress)
+            documents = document_rows(corpus)
+            marks = ", ".join("?" * 11)
+            store.executemany(f"INSERT INTO documents VALUES ({marks})", documents)
+            for row in chunk_rows(corpus, embedder, config.cache_dir, progress):
+                _write_chunk(store, row)
             _write_held(store, config.index_dir)
         _flush(partial_file)
         partial_file.replace(target)
@@ -107,35 +103,79 @@ def _write_index(
         partial_file.unlink(missing_ok=True)
 
 
-def _write_documents(store: sqlite3.Connection, documents: tuple[Document, ...]) -> None:
-    store.executemany(
-        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
-                number,
-                document.tenant,
-                document.document_id,
-                document.version,
-                document.title,
-                document.status,
-                json.dumps(document.departments, ensure_ascii=False),
-                document.effective_from and document.effective_from.isoformat(),
-                document.effective_to and document.effective_to.isoformat(),
-                document.source,
-                text_hash(document.body),
-            )
-            for number, document in enumerate(documents)
-        ],
-    )
+def index_meta(
+    corpus: Corpus, embedder: Embedder, chunking: ChunkingSpec, version: str
+) -> dict[str, Any]:
+    """What an index says of itself."""
+    return {
+        "format": FORMAT,
+        "model": embedder.model,
+        "dimensions": embedder.dimensions,
+        "chunking": {**asdict(chunking), "version": chunking.version},
+        "snapshot": corpus.snapshot,
+        "index_version": version,
+    }
 
 
-def _write_chunks(
-    store: sqlite3.Connection,
-    corpus: Corpus,
-    embedder: Embedder,
-    cache: Path,
-    progress: Progress,
-) -> None:
+def document_rows(corpus: Corpus) -> list[tuple[Any, ...]]:
+    """The rows of the table `documents`, its columns in their order."""
+    return [
+        (
+            number,
+            document.tenant,
+            document.document_id,
+            document.version,
+            document.title,
+            document.status,
+            json.dumps(document.departments, ensure_ascii=False),
+            document.effective_from and document.effective_from.isoformat(),
+            document.effective_to and document.effective_to.isoformat(),
+            document.source,
+            text_hash(document.body),
+        )
+        for number, document in enumerate(corpus.documents)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """A chunk as an index holds it.
+
+    Attributes:
+        row: its number; document_no: its document's.
+        text: title and text, what the keyword channel and the token budget take of it.
+        vector: of that; sentence_vectors: of its sentences, one a row.
+    """
+
+    row: int
+    document_no: int
+    chunk: DocumentChunk
+    text: str
+    vector: Vectors
+    sentence_vectors: Vectors
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """The columns of the table `chunks` that are no vectors, in their order."""
+        chunk = self.chunk
+        return (
+            self.row,
+            self.document_no,
+            chunk.chunk_id,
+            chunk.ordinal,
+            chunk.title,
+            chunk.text,
+            chunk.start,
+            chunk.end,
+            count_tokens(self.text),
+            text_hash(chunk.text),
+        )
+
+
+def chunk_rows(
+    corpus: Corpus, embedder: Embedder, cache: Path, progress: Progress
+) -> Iterator[ChunkRow]:
+    """Every chunk of a corpus with its vectors, in the order of documents and ordinals."""
     numbered = [(number, chunk) for number, part in enumerate(corpus.chunks) for chunk in part]
     texts = [embedding_text(chunk.title, chunk.text) for _, chunk in numbered]
     # A sentence alone does not say what it is about ("5 working days."): it takes the title along.
@@ -149,41 +189,21 @@ def _write_chunks(
     starts = np.cumsum([0, *map(len, cut)])
     for row, (number, chunk) in enumerate(numbered):
         of_sentences = flat_vectors[starts[row] : starts[row + 1]]
-        _write_chunk(store, row, number, chunk, vectors[row], of_sentences)
+        yield ChunkRow(row, number, chunk, texts[row], vectors[row], of_sentences)
 
 
-def _write_chunk(
-    store: sqlite3.Connection,
-    row: int,
-    document_no: int,
-    chunk: DocumentChunk,
-    vector: Vectors,
-    sentence_vectors: Vectors,
-) -> None:
-    text = embedding_text(chunk.title, chunk.text)
-    store.execute(
-        "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            row,
-            document_no,
-            chunk.chunk_id,
-            chunk.ordinal,
-            chunk.title,
-            chunk.text,
-            chunk.start,
-            chunk.end,
-            count_tokens(text),
-            text_hash(chunk.text),
-            vector.astype("<f4").tobytes(),
-            sentence_vectors.astype("<f4").tobytes(),
-        ),
-    )
+def as_blob(vectors: Vectors) -> bytes:
+    """Vectors as they are stored, little-endian float32 one after the other."""
+    return vectors.astype("<f4").tobytes()
+
+
+def _write_chunk(store: sqlite3.Connection, row: ChunkRow) -> None:
+    marks = ", ".join("?" * 12)
+    blobs = (as_blob(row.vector), as_blob(row.sentence_vectors))
+    store.execute(f"INSERT INTO chunks VALUES ({marks})", (*row.columns, *blobs))
     # Row ids of FTS5 start at 1.
-    store.execute("INSERT INTO chunk_words (rowid, words) VALUES (?, ?)", (row + 1, _line(text)))
-
-
-def _line(text: str) -> str:
-    return " ".join(words(text))
+    line = " ".join(words(row.text))
+    store.execute("INSERT INTO chunk_words (rowid, words) VALUES (?, ?)", (row.row + 1, line))
 
 
 def _write_held(store: sqlite3.Connection, folder: Path) -> None:

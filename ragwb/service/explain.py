@@ -11,10 +11,10 @@ from ragwb.service.index import Index
 from ragwb.service.pipeline import (
     Pipeline,
     Timings,
+    ask_channels,
     below_threshold,
     document_reasons,
     order,
-    score_channels,
     visible_rows,
 )
 from ragwb.service.ranking import Mask, Ranking, Scores, best
@@ -38,7 +38,8 @@ def explain(
         One explanation per id, in the order asked; an unknown id has the state missing. An id that
         is asked several times is explained once, and told as often as it is asked.
     """
-    scores, vector = score_channels(pipeline, question, Timings())
+    asked, vector = ask_channels(pipeline, question, Timings())
+    scores = {name: channel.scores() for name, channel in asked.items()}
     reasons = document_reasons(pipeline, caller, pipeline.clock())
     visible = visible_rows(pipeline.index, reasons)
     rank = partial(_rank, pipeline, scores, vector)
@@ -54,9 +55,9 @@ def explain(
         held = of_visible if visible[row] else rank(_with(visible, row))
         return _known(pipeline, caller, row, reasons, scores, held)
 
-    asked = list(chunk_ids)
-    explained = {chunk_id: explain_one(chunk_id) for chunk_id in dict.fromkeys(asked)}
-    return [explained[chunk_id] for chunk_id in asked]
+    wanted = list(chunk_ids)
+    explained = {chunk_id: explain_one(chunk_id) for chunk_id in dict.fromkeys(wanted)}
+    return [explained[chunk_id] for chunk_id in wanted]
 
 
 def _rank(

@@ -119,12 +119,11 @@ def quote_answer(answerer: Extractive, evidence: Evidence) -> Answer:
 def _quotes(index: Index, rows: Sequence[int], vector: Vectors) -> list[Quote]:
     """The sentences of the context, the most like the question first."""
     found: list[Quote] = []
-    for row, chunk in zip(rows, index.chunks(rows), strict=True):
-        start = int(index.sentence_starts[row])
+    for row, chunk, held in zip(rows, index.chunks(rows), index.sentences_of(rows), strict=True):
         texts = sentences(chunk.text or "")
-        scores = index.sentence_vectors[start : start + len(texts)] @ vector
+        scores = held[: len(texts)] @ vector
         found += [
-            Quote(row, start + place, chunk.title or "", text, score)
+            Quote(row, place, chunk.title or "", text, score)
             for place, (text, score) in enumerate(zip(texts, scores.tolist(), strict=True))
             if not is_addressed_to_machine(text)
         ]
@@ -163,8 +162,7 @@ def _unlike(
 
 def _nearest(index: Index, rows: Sequence[int], vector: Vectors) -> float:
     """The greatest cosine of any sentence of these rows; -1 without any."""
-    starts = index.sentence_starts
-    spans = [index.sentence_vectors[starts[row] : starts[row + 1]] for row in rows]
+    spans = index.sentences_of(rows)
     return float(np.max(np.concatenate(spans) @ vector)) if spans else -1.0
 
 

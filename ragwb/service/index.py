@@ -1,4 +1,4 @@
-"""The index on disk: one SQLite file with rows, keyword postings and vectors, opened read only.
+"""What is searched: an index, and the one on disk, a SQLite file that is opened read only.
 
 Keyword: FTS5 over pre-cut tokens, because its own tokenizers do not find Chinese words of two
 characters. Vectors: exact cosine in numpy over all rows, so that a filter never costs recall.
@@ -10,7 +10,8 @@ import datetime
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from ragwb.knowledge.document import Document
 from ragwb.records import Chunk
 from ragwb.service.corpus import words
 from ragwb.service.embedding import Vectors
+from ragwb.service.ranking import Channel, Scored
 
 INDEX_FILE = "index.sqlite"
 # Raised with the schema, the words of the keyword channel or the cut into sentences.
@@ -56,9 +58,11 @@ CREATE VIRTUAL TABLE chunk_words USING fts5(
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index(ABC):
     """An open index; rows are numbered from 0 in the order of documents and ordinals.
+
+    What is small is in memory, by row; texts and vectors are where the index keeps them.
 
     Attributes:
         meta: what the index was built from: model, chunking, snapshot, index_version.
@@ -67,46 +71,40 @@ class Index:
         document_of: document number by row, int64.
         tokens_of: tokens of title and text by row, int64.
         text_of: a number by row, int64, the same for rows of the same normalised text.
-        vectors: unit vectors, one a row.
-        sentence_vectors: unit vectors of all sentences, the rows one after the other.
-        sentence_starts: where a row's sentences start, int64, one more than rows.
         row_of: row by chunk id.
     """
 
-    path: Path
     meta: dict[str, Any]
     documents: tuple[Document, ...]
     chunk_ids: tuple[str, ...]
     document_of: npt.NDArray[np.int64]
     tokens_of: npt.NDArray[np.int64]
     text_of: npt.NDArray[np.int64]
-    vectors: Vectors
-    sentence_vectors: Vectors
-    sentence_starts: npt.NDArray[np.int64]
     row_of: dict[str, int]
-    _store: sqlite3.Connection
-    _lock: threading.Lock
 
+    @abstractmethod
     def close(self) -> None:
-        """Close the file; vectors stay usable."""
-        self._store.close()
+        """Let go of file or connection."""
+
+    @abstractmethod
+    def vector_channel(self, vector: Vectors) -> Channel:
+        """The rows by their cosine with the unit vector of a question, -1 to 1."""
+
+    @abstractmethod
+    def keyword_channel(self, question: str) -> Channel:
+        """The rows by BM25 of a question's words; one that holds none of them has no score."""
+
+    @abstractmethod
+    def sentences_of(self, rows: Sequence[int]) -> list[Vectors]:
+        """For each row the unit vectors of its sentences, in their order."""
+
+    @abstractmethod
+    def _select(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        """The rows of a query in the SQL that all indexes understand; `?` marks a value."""
 
     def document(self, row: int) -> Document:
         """The document that a row belongs to."""
         return self.documents[int(self.document_of[row])]
-
-    def keyword_scores(self, question: str) -> npt.NDArray[np.float64]:
-        """BM25 of every row for a question, higher is better, -inf where no word occurs."""
-        scores = np.full(len(self.chunk_ids), -np.inf)
-        wanted = list(dict.fromkeys(words(question)))[:MAX_QUERY_WORDS]
-        if not wanted:
-            return scores
-        match = " OR ".join('"' + word.replace('"', '""') + '"' for word in wanted)
-        query = "SELECT rowid, bm25(chunk_words) FROM chunk_words WHERE chunk_words MATCH ?"
-        for row_id, score in self._select(query, (match,)):
-            # Row ids of FTS5 start at 1, and its BM25 is negated so that less is better.
-            scores[row_id - 1] = -score
-        return scores
 
     def chunks(self, rows: Sequence[int]) -> list[Chunk]:
         """The chunks at these rows, text included, in the order asked."""
@@ -114,7 +112,9 @@ class Index:
         for at in range(0, len(rows), _SQL_VARIABLES):
             batch = [int(row) for row in rows[at : at + _SQL_VARIABLES]]
             marks = ",".join("?" * len(batch))
-            query = f"SELECT row_no, title, text, start, end FROM chunks WHERE row_no IN ({marks})"
+            query = (
+                f'SELECT row_no, title, text, start, "end" FROM chunks WHERE row_no IN ({marks})'
+            )
             for row, title, text, start, end in self._select(query, batch):
                 found[row] = self._chunk(row, title, text, start, end)
         return [found[int(row)] for row in rows]
@@ -135,7 +135,7 @@ class Index:
         if same or chunk_id in self.row_of:
             return same
         return self._moved(
-            chunk_id, "d.body_hash = h.body_hash AND c.start < h.end AND h.start < c.end"
+            chunk_id, 'd.body_hash = h.body_hash AND c.start < h."end" AND h.start < c."end"'
         )
 
     def _moved(self, chunk_id: str, condition: str) -> list[int]:
@@ -158,12 +158,66 @@ class Index:
             end=end,
         )
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileIndex(Index):
+    """An open index in a file.
+
+    Attributes:
+        path: the file.
+        vectors: unit vectors, one a row.
+        sentence_vectors: unit vectors of all sentences, the rows one after the other.
+        sentence_starts: where a row's sentences start, int64, one more than rows.
+    """
+
+    path: Path
+    vectors: Vectors
+    sentence_vectors: Vectors
+    sentence_starts: npt.NDArray[np.int64]
+    _store: sqlite3.Connection
+    _lock: threading.Lock
+
+    def close(self) -> None:
+        """Close the file; vectors stay usable."""
+        self._store.close()
+
+    def vector_channel(self, vector: Vectors) -> Channel:
+        """The exact cosine of every row."""
+        return Scored((self.vectors @ vector).astype(np.float64))
+
+    def keyword_channel(self, question: str) -> Channel:
+        """BM25 of every row."""
+        return Scored(self.keyword_scores(question))
+
+    def keyword_scores(self, question: str) -> npt.NDArray[np.float64]:
+        """BM25 of every row for a question, higher is better, -inf where no word occurs."""
+        scores = np.full(len(self.chunk_ids), -np.inf)
+        wanted = query_words(question)
+        if not wanted:
+            return scores
+        match = " OR ".join('"' + word.replace('"', '""') + '"' for word in wanted)
+        query = "SELECT rowid, bm25(chunk_words) FROM chunk_words WHERE chunk_words MATCH ?"
+        for row_id, score in self._select(query, (match,)):
+            # Row ids of FTS5 start at 1, and its BM25 is negated so that less is better.
+            scores[row_id - 1] = -score
+        return scores
+
+    def sentences_of(self, rows: Sequence[int]) -> list[Vectors]:
+        """For each row the unit vectors of its sentences, in their order."""
+        starts = self.sentence_starts
+        return [self.sentence_vectors[starts[row] : starts[row + 1]] for row in rows]
+
     def _select(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         with self._lock:
             return self._store.execute(query, values).fetchall()
 
 
-def open_index(folder: Path) -> Index:
+def query_words(question: str) -> list[str]:
+    """The words of a question that the keyword channel looks up, each once."""
+    return list(dict.fromkeys(words(question)))[:MAX_QUERY_WORDS]
+
+
+def open_index(folder: Path) -> FileIndex:
     """The index in a folder, as it is now; a later build does not change it.
 
     Raises:
@@ -208,40 +262,47 @@ def _meta(store: sqlite3.Connection) -> dict[str, Any]:
     return meta
 
 
-def _load(path: Path, store: sqlite3.Connection) -> Index:
+def _load(path: Path, store: sqlite3.Connection) -> FileIndex:
     meta = _meta(store)
-    documents = tuple(
-        _document(row)
-        for row in store.execute(
-            "SELECT tenant, document_id, version, title, status, departments, effective_from, "
-            "effective_to, source FROM documents ORDER BY document_no"
-        )
-    )
-    rows = store.execute(
-        "SELECT chunk_id, document_no, n_tokens, vector, sentence_vectors, text_hash "
-        "FROM chunks ORDER BY row_no"
-    ).fetchall()
+    rows = store.execute("SELECT vector, sentence_vectors FROM chunks ORDER BY row_no").fetchall()
     dimensions = int(meta["dimensions"])
-    sentence_counts = [len(row[4]) // (4 * dimensions) for row in rows]
-    chunk_ids = tuple(row[0] for row in rows)
-    return Index(
+    sentence_counts = [len(row[1]) // (4 * dimensions) for row in rows]
+    return FileIndex(
         path=path,
         meta=meta,
-        documents=documents,
-        chunk_ids=chunk_ids,
-        document_of=np.array([row[1] for row in rows], dtype=np.int64),
-        tokens_of=np.array([row[2] for row in rows], dtype=np.int64),
-        text_of=np.unique([row[5] for row in rows], return_inverse=True)[1].astype(np.int64),
-        vectors=_matrix(b"".join(row[3] for row in rows), dimensions),
-        sentence_vectors=_matrix(b"".join(row[4] for row in rows), dimensions),
+        vectors=as_matrix(b"".join(row[0] for row in rows), dimensions),
+        sentence_vectors=as_matrix(b"".join(row[1] for row in rows), dimensions),
         sentence_starts=np.cumsum([0, *sentence_counts], dtype=np.int64),
-        row_of={chunk_id: row for row, chunk_id in enumerate(chunk_ids)},
         _store=store,
         _lock=threading.Lock(),
+        **read_rows(lambda query: store.execute(query).fetchall()),
     )
 
 
-def _matrix(blob: bytes, dimensions: int) -> Vectors:
+def read_rows(select: Callable[[str], list[tuple[Any, ...]]]) -> dict[str, Any]:
+    """The fields of an index that are in memory, all but `meta`.
+
+    Args:
+        select: gives the rows of a query.
+    """
+    documents = select(
+        "SELECT tenant, document_id, version, title, status, departments, effective_from, "
+        "effective_to, source FROM documents ORDER BY document_no"
+    )
+    rows = select("SELECT chunk_id, document_no, n_tokens, text_hash FROM chunks ORDER BY row_no")
+    chunk_ids = tuple(row[0] for row in rows)
+    return {
+        "documents": tuple(_document(row) for row in documents),
+        "chunk_ids": chunk_ids,
+        "document_of": np.array([row[1] for row in rows], dtype=np.int64),
+        "tokens_of": np.array([row[2] for row in rows], dtype=np.int64),
+        "text_of": np.unique([row[3] for row in rows], return_inverse=True)[1].astype(np.int64),
+        "row_of": {chunk_id: row for row, chunk_id in enumerate(chunk_ids)},
+    }
+
+
+def as_matrix(blob: bytes, dimensions: int) -> Vectors:
+    """Vectors as they are stored, little-endian float32 one after the other."""
     return np.frombuffer(blob, dtype="<f4").reshape(-1, dimensions)
 
 

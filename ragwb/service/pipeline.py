@@ -21,7 +21,7 @@ from ragwb.service.config import ServiceConfig
 from ragwb.service.embedding import Embedder, Vectors
 from ragwb.service.evidence import Evidence
 from ragwb.service.index import Index
-from ragwb.service.ranking import Mask, Ranking, Scores, best, distinct, fuse, rerank
+from ragwb.service.ranking import Channel, Mask, Ranking, Scores, distinct, fuse, rerank
 from ragwb.service.visibility import Caller, filter_reasons, newest_versions
 
 Clock = Callable[[], datetime.datetime]
@@ -152,11 +152,11 @@ def search(
     with timings.measure("total"):
         rewritten = _rewrite(pipeline, question, timings)
         query = rewritten or question
-        scores, vector = score_channels(pipeline, query, timings)
+        asked, vector = ask_channels(pipeline, query, timings)
         with timings.measure("filter"):
             reasons = document_reasons(pipeline, caller, now)
             visible = between.visible(visible_rows(index, reasons))
-        channels = cut_channels(pipeline.config, scores, visible)
+        channels = cut_channels(pipeline.config, asked, visible, timings)
         fused, reranked = order(pipeline, channels, vector, timings, between)
         final = without_duplicates(pipeline, reranked or fused)
         rows = final.rows[:top_k].tolist()
@@ -164,7 +164,7 @@ def search(
             context = _fit(pipeline, rows)
         results = _results(index, rows, final.scores[:top_k])
     ids = index.chunk_ids
-    taken = _filtered(pipeline, scores, visible, reasons) if explain else None
+    taken = _filtered(pipeline, asked, visible, reasons) if explain else None
     retrieval = Retrieval(
         trace_id=uuid.uuid4().hex,
         effective_at=now.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -184,23 +184,23 @@ def search(
     return Found(retrieval, evidence)
 
 
-def score_channels(
+def ask_channels(
     pipeline: Pipeline, query: str, timings: Timings
-) -> tuple[dict[str, Scores], Vectors | None]:
-    """The score of every row by channel of the mode, and the question's vector when needed."""
+) -> tuple[dict[str, Channel], Vectors | None]:
+    """The question as each channel of the mode sees it, and its vector when needed."""
     config, index = pipeline.config, pipeline.index
     vector = None
     if "vector" in config.channels or config.rerank:
         with timings.measure("embedding"):
             vector = pipeline.embedder.query(query)
-    scores: dict[str, Scores] = {}
+    asked: dict[str, Channel] = {}
     if "vector" in config.channels and vector is not None:
         with timings.measure("vector"):
-            scores["vector"] = (index.vectors @ vector).astype(np.float64)
+            asked["vector"] = index.vector_channel(vector)
     if "keyword" in config.channels:
         with timings.measure("keyword"):
-            scores["keyword"] = index.keyword_scores(query)
-    return scores, vector
+            asked["keyword"] = index.keyword_channel(query)
+    return asked, vector
 
 
 def document_reasons(
@@ -220,13 +220,16 @@ def visible_rows(index: Index, reasons: Sequence[tuple[str, ...]]) -> Mask:
 
 
 def cut_channels(
-    config: ServiceConfig, scores: dict[str, Scores], visible: Mask
+    config: ServiceConfig, asked: dict[str, Channel], visible: Mask, timings: Timings
 ) -> dict[str, Ranking]:
     """Each channel's candidates: visible, not below the threshold, at most candidate K."""
-    return {
-        name: best(values, visible & ~below_threshold(config, name, values), config.candidate_k)
-        for name, values in scores.items()
-    }
+    found: dict[str, Ranking] = {}
+    for name, channel in asked.items():
+        with timings.measure(name):
+            ranking = channel.best(visible, config.candidate_k)
+        kept = ~below_threshold(config, name, ranking.scores)
+        found[name] = Ranking(ranking.rows[kept], ranking.scores[kept])
+    return found
 
 
 def order(
@@ -264,7 +267,7 @@ def _rewrite(pipeline: Pipeline, question: str, timings: Timings) -> str | None:
 
 
 def below_threshold(config: ServiceConfig, channel: str, scores: Scores) -> Mask:
-    """Rows under the threshold, which is a cosine and so says nothing about BM25."""
+    """Which scores are under the threshold, a cosine that says nothing about BM25."""
     if config.threshold is None or channel != "vector":
         return np.zeros(len(scores), dtype=np.bool_)
     return scores < config.threshold
@@ -272,19 +275,19 @@ def below_threshold(config: ServiceConfig, channel: str, scores: Scores) -> Mask
 
 def _filtered(
     pipeline: Pipeline,
-    scores: dict[str, Scores],
+    asked: dict[str, Channel],
     visible: Mask,
     reasons: Sequence[tuple[str, ...]],
 ) -> list[Filtered]:
     """What would stand in a channel's first candidate K without the filters, and why it is not."""
     index, found = pipeline.index, []
-    for name, values in scores.items():
-        below = below_threshold(pipeline.config, name, values)
-        everything = np.ones(len(values), dtype=np.bool_)
-        for row in best(values, everything, pipeline.config.candidate_k).rows.tolist():
+    for name, channel in asked.items():
+        first = channel.best(None, pipeline.config.candidate_k)
+        below = below_threshold(pipeline.config, name, first.scores)
+        for row, is_below in zip(first.rows.tolist(), below.tolist(), strict=True):
             if not visible[row]:
                 reason = reasons[int(index.document_of[row])][0]
-            elif below[row]:
+            elif is_below:
                 reason = "THRESHOLD"
             else:
                 continue

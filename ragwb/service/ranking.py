@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ragwb.service.embedding import Vectors
-from ragwb.service.index import Index
 
 Rows = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
@@ -30,6 +30,42 @@ class Ranking:
         """Position of a row from 1, or None when it is not held."""
         found = np.flatnonzero(self.rows == row)
         return int(found[0]) + 1 if len(found) else None
+
+
+class Channel(Protocol):
+    """A question as one channel sees it: every row has a score there, or none."""
+
+    def scores(self) -> Scores:
+        """The score of every row, higher is better, -inf where it has none; never approximate."""
+        ...
+
+    def best(self, allowed: Mask | None, limit: int) -> Ranking:
+        """The allowed rows (None: all) with a score, best first, at most `limit` of them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A channel whose scores of all rows are in memory."""
+
+    values: Scores
+
+    def scores(self) -> Scores:
+        """The score of every row."""
+        return self.values
+
+    def best(self, allowed: Mask | None, limit: int) -> Ranking:
+        """The allowed rows with a score, best first."""
+        everything = np.ones(len(self.values), dtype=np.bool_)
+        return best(self.values, everything if allowed is None else allowed, limit)
+
+
+class Sentences(Protocol):
+    """What holds the vectors of the sentences of rows."""
+
+    def sentences_of(self, rows: Sequence[int]) -> list[Vectors]:
+        """For each row the unit vectors of its sentences, in their order."""
+        ...
 
 
 def best(scores: Scores, allowed: Mask, limit: int | None = None) -> Ranking:
@@ -75,19 +111,13 @@ def distinct(ranking: Ranking, key_of: Rows) -> Ranking:
     return Ranking(ranking.rows[kept], ranking.scores[kept])
 
 
-def max_sim(index: Index, rows: Rows, query: Vectors) -> Scores:
+def max_sim(index: Sentences, rows: Rows, query: Vectors) -> Scores:
     """For each row the greatest cosine of the question with one of its sentences, -1 to 1."""
-    starts, ends = index.sentence_starts[rows], index.sentence_starts[rows + 1]
-    return np.array(
-        [
-            float(np.max(index.sentence_vectors[start:end] @ query))
-            for start, end in zip(starts, ends, strict=True)
-        ],
-        dtype=np.float64,
-    )
+    spans = index.sentences_of(rows.tolist())
+    return np.array([float(np.max(span @ query)) for span in spans], dtype=np.float64)
 
 
-def rerank(index: Index, fused: Ranking, query: Vectors, weight: float) -> Ranking:
+def rerank(index: Sentences, fused: Ranking, query: Vectors, weight: float) -> Ranking:
     """The fused list in the order of weight × MaxSim + (1 − weight) × fused score.
 
     Both are scaled to 0..1 over the list, because a cosine and a reciprocal rank have no common

@@ -22,11 +22,11 @@ from ragwb.errors import UsageError
 from ragwb.service.answerer import load_answerer
 from ragwb.service.app import Running, create_app
 from ragwb.service.auth import read_key
-from ragwb.service.build import Progress, build_index
+from ragwb.service.build import Progress
 from ragwb.service.config import ServiceConfig
 from ragwb.service.embedding import Embedder, load_embedder
 from ragwb.service.faults import NO_FAULTS, Plan
-from ragwb.service.index import open_index
+from ragwb.service.indexes import ready_index
 from ragwb.service.pipeline import Clock, Pipeline, utc_now
 from ragwb.service.planting import Planted, plant
 
@@ -191,7 +191,7 @@ def _make_pipeline(service: _Service) -> Pipeline:
 
         _check_wanted(service)
         embedder = service.embedder or load_embedder(config)
-        index = open_index(build_index(config, embedder, watched, edit=planted.edit))
+        index = ready_index(config, embedder, watched, edit=planted.edit)
     return Pipeline(
         config,
         index,

@@ -30,6 +30,7 @@ import pydantic_core
 from jmespath.exceptions import JMESPathError
 from pydantic.alias_generators import to_camel
 
+from ragwb.chat.reply import WRONG_SHAPE
 from ragwb.errors import ReplyError, UsageError
 from ragwb.html import plain
 from ragwb.records import Answered, names_identity
@@ -96,7 +97,7 @@ class SourceMapping:
             name: _search(expression, data, name) for name, expression in self.expressions.items()
         }
         if found.get("results") is None:
-            raise ReplyError(f"no results where {WHERE} results expects them")
+            raise ReplyError(f"{WRONG_SHAPE}: no results where {WHERE} results expects them")
         return {
             name: _ids_as_text(value, "chunkId" if name == "context" else name)
             for name, value in found.items()

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
 
+from ragwb.chat.reply import WRONG_SHAPE
 from ragwb.errors import ReplyError
 from ragwb.html import plain
 from ragwb.records import ServiceManifest
@@ -89,5 +90,7 @@ def unusable(error: ValidationError, answer: Answer, call: str) -> ReplyError:
         message = f"{call}: the reply is not JSON ({kind}): {plain(first['msg'], width=120)}"
     else:
         where = ".".join(str(part) for part in first["loc"]) or "the reply"
-        message = f"{call}: {plain(where, width=80)}: {plain(first['msg'], width=120)}"
+        message = (
+            f"{call}: {WRONG_SHAPE}: {plain(where, width=80)}: {plain(first['msg'], width=120)}"
+        )
     return ReplyError(message, attempts=answer.attempts)

@@ -19,12 +19,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ragwb.errors import AccessError, UsageError
+from ragwb.files import read_bytes
 from ragwb.secrets import Secrets
 from ragwb.settings import Settings
 
 TOKEN_VARIABLE = "RAGWB_TOKEN"
 COMMAND_TIMEOUT_S = 60
 RENEW_BEFORE_S = 30.0
+# No server takes a header of this size.
+_MOST_TOKEN_BYTES = 1_000_000
 
 
 class TokenSource:
@@ -144,7 +147,7 @@ def expiry(token: str) -> float | None:
 
 def _read_file(path: Path) -> str:
     try:
-        content = path.read_text(encoding="utf-8")
+        content = read_bytes(path, most=_MOST_TOKEN_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise AccessError(f"token file {path}: {reason}") from error

@@ -20,9 +20,6 @@ from ragwb.triage.reasons import REASONS, UNCITED, depth
 from ragwb.triage.result import Triage
 from ragwb.triage.verdict import AnswerFinding, CaseVerdict, GroupVerdict, Leak, TriagedCase
 
-# Before every stage of the pipeline: what must never wait behind lost evidence.
-_FIRST = -1
-
 
 def triage(run: Run, *, k: int | None = None, scores: AnswerScores | None = None) -> Triage:
     """Why each failed case of a run failed: stage, reason and proof.
@@ -89,7 +86,7 @@ def triage_traces(
         run=traces.run,
         k=conditions.k,
         traces=traces,
-        cases=tuple(sorted(failed, key=_gravity)),
+        cases=tuple(sorted(failed, key=lambda case: _gravity(traces, case))),
         passed=tuple(passed),
         errors=tuple(errors),
         unjudged=tuple(unjudged),
@@ -207,6 +204,7 @@ def _over_repeats(failed: Sequence[CaseVerdict], n_repeats: int) -> TriagedCase:
     return TriagedCase(chosen, dict(counts.most_common()), n_repeats, len(failed))
 
 
-def _gravity(case: TriagedCase) -> int:
-    stage = case.verdict.stage
-    return _FIRST if stage == "security" else depth(stage)
+def _gravity(traces: Traces, case: TriagedCase) -> tuple[bool, bool, int, float]:
+    """The order of `result.WORST_FIRST`: what sorts first is worst."""
+    golden, stage = traces.cases[case.case_id].case, case.verdict.stage
+    return (stage != "security", golden.risk != "high", depth(stage), -golden.weight)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ragwb.golden.passages import ResolvedGroup, suspects
 from ragwb.html import plain
 from ragwb.runs.results import LATER_STAGES
+from ragwb.triage.beyond import RANKED_BELOW_K, fall_beyond
 from ragwb.triage.locate import Location, Reach, locate
 from ragwb.triage.observed import Observed
 from ragwb.triage.reasons import NOT_OBSERVED, UNCITED
@@ -66,6 +67,9 @@ def _verdict(
 ) -> GroupVerdict:
     ranks = _best_ranks(observed, chunk_ids)
     last_seen, first_missing = _turning_point(observed, ranks)
+    proof = location.proof
+    if location.reason == RANKED_BELOW_K:
+        proof += f"; {fall_beyond(ranks, k=observed.k).words}"
     return GroupVerdict(
         index=group.index,
         stage=location.stage,
@@ -74,7 +78,7 @@ def _verdict(
         ranks=ranks,
         last_seen=last_seen,
         first_missing=first_missing,
-        proof=location.proof,
+        proof=proof,
         missing_field=location.missing_field,
     )
 

@@ -150,7 +150,8 @@ _ALL = (
         "RANKED_BELOW_K",
         "rerank",
         "ranked, but beyond K",
-        "compare its rank before and after each stage; try K, the weights, the reranker",
+        "see since which stage it stands there: a channel (embedding, keywords, chunking), fusion "
+        "(weights) or the reranker; or raise K",
     ),
     Reason(
         "CROWDED_OUT_BY_DUPLICATES",

@@ -28,6 +28,8 @@ STAGE_COLUMNS = ("stage", "reason", "group", "n", "cases", "high_risk")
 _SHOWN = ("stage", "reason", "n", "high_risk", "cases")
 # In a list of case ids that people read; the rest is counted.
 _MOST_NAMED = 3
+WORST_FIRST = "security first, then high risk, then in pipeline order, then by traffic weight"
+"""The order of the failed cases, in words."""
 # Leaks before all, then the pipeline from its start, what was not observed last.
 ORDER = ("security", *(stage for stage in STAGES if stage != "security"))
 
@@ -40,8 +42,8 @@ class Triage:
         run: the saved run.
         k: the cut of the results.
         traces: what every stage held, by (case id, repeat).
-        cases: the failed ones, the worst first: security, then in pipeline order, then as in the
-            golden set.
+        cases: the failed ones, the worst first: security, then high risk, then in pipeline order,
+            then the greater traffic weight, then as in the golden set.
         passed: ids of the cases that did not fail.
         errors: (case id, error) of the cases of which a call failed for good and none shows a
             failure; they are no findings.

@@ -10,7 +10,7 @@ from ragwb.runs.notes import Note
 from ragwb.triage.verdict import TriagedCase
 from ragwb.view.case_parts import answer_part, cut, evidence_part, facts_part, stage_part
 from ragwb.view.case_view import CaseView
-from ragwb.view.findings import notes_part, remedies_part, repeats_part, stage_badge, verdict_part
+from ragwb.view.findings import notes_part, remedies_part, repeats_part, verdict_badge, verdict_part
 from ragwb.view.journey import journey_spec
 from ragwb.view.panel import Panel, fold
 from ragwb.view.theme import chart_panel
@@ -55,7 +55,7 @@ def triage_card(
         is_open: whether it is open before anybody clicks.
     """
     verdict = triaged.verdict
-    lead = stage_badge(verdict.stage)
+    lead = verdict_badge(verdict)
     risk = "high risk" if view.trace.case.case.risk == "high" else ""
     aside = tag("code", escape(verdict.reason), class_="rw-figures")
     aside += " " + tag("span", risk, class_="rw-bad") if risk else ""

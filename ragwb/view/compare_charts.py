@@ -7,6 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from ragwb.errors import UsageError
 from ragwb.html import visible
+from ragwb.view.compare_reading import (
+    CHANCE,
+    NOT_TESTED,
+    delta_words,
+    is_rate,
+    no_delta,
+    no_pairs_words,
+    reading,
+)
 from ragwb.view.panel import frame_rows
 from ragwb.view.theme import BLUE, GREY, ORANGE, RED
 from ragwb.view.tracks import cut_to_width
@@ -21,64 +30,22 @@ Row = dict[str, Any]
 # One colour and one shape a run, wherever two are compared.
 RUN_COLOURS = {"baseline": ORANGE, "candidate": BLUE}
 RUN_SHAPES = {"baseline": "circle", "candidate": "diamond"}
-CHANCE = "within chance"
-# What an interval says of a difference; told apart by shape as well.
-READINGS = {"better": BLUE, "worse": RED, CHANCE: GREY}
-_SHAPES = {"better": "triangle-up", "worse": "triangle-down", CHANCE: "circle"}
+# What is said of a difference; told apart by shape as well.
+READINGS = {"better": BLUE, "worse": RED, CHANCE: GREY, NOT_TESTED: GREY}
+_SHAPES = {
+    "better": "triangle-up",
+    "worse": "triangle-down",
+    CHANCE: "circle",
+    NOT_TESTED: "square",
+}
 _COSTS = {
     "p95_ms": "p95 latency, ms",
     "context_tokens": "context tokens a case",
     "model_calls": "model calls a case",
 }
-_LEVEL = 0.05  # of the exact test, as of the 95 % intervals
-_ROUNDING = 1e-9  # what is left of a mean of floats that should be 0
 _VALUES, _DELTAS = 300, 330
 _NAME_WIDTH = 44
 _MOST_SLICES = 30
-
-
-def reading(row: Mapping[str, Any]) -> str:
-    """What a row of `Comparison.deltas` says of its figure, in a word or two.
-
-    A difference whose interval holds 0, or that has none, is within chance; where there is an exact
-    test, so is one with p of 0.05 or more. A cost is not better or worse by itself but less or
-    more.
-    """
-    delta, low, high = row["delta"], row["low"], row["high"]
-    if delta is None:
-        return "not observed"
-    if _is_none(delta) and _is_none(low or 0) and _is_none(high or 0):
-        return "unchanged"
-    if low is None or high is None or (low <= _ROUNDING and high >= -_ROUNDING):
-        return CHANCE
-    if not _is_shown(row):
-        return CHANCE
-    if not is_rate(row):
-        return "more" if delta > 0 else "less"
-    return "better" if (delta > 0) == (row["direction"] == "higher") else "worse"
-
-
-def _is_shown(row: Mapping[str, Any]) -> bool:
-    """Whether the exact test, where there is one, agrees with an interval beside 0.
-
-    Equal differences resample to themselves: without a test, such an interval shows nothing.
-    """
-    tests = [row.get(name) for name in ("p", "p_adjusted")]
-    known = [p for p in tests if p is not None]
-    return max(known) < _LEVEL if known else not _is_none(row["high"] - row["low"])
-
-
-def _is_none(value: float) -> bool:
-    return abs(value) <= _ROUNDING
-
-
-def is_rate(row: Mapping[str, Any]) -> bool:
-    """Whether a figure is a share between 0 and 1 in both runs, as every quality is."""
-    values = (row["baseline"], row["candidate"])
-    name = row["metric"]
-    if name.endswith(("_ms", "_tokens")) or name in (*_COSTS, "candidates", "forbidden_claims"):
-        return False
-    return all(value is not None and 0 <= value <= 1 for value in values)
 
 
 def compare_figures(comparison: Comparison) -> alt.HConcatChart:
@@ -93,6 +60,8 @@ def compare_figures(comparison: Comparison) -> alt.HConcatChart:
     rows = [{**row, "name": row["metric"]} for row in found if reading(row) != "unchanged"]
     n_same = len(found) - len(rows)
     title = f"{len(rows)} of {len(found)} figures moved, {len(comparison.pairs)} cases in both runs"
+    if not found:
+        return _empty(title, no_pairs_words(comparison))
     same = f"; {n_same} that moved in no case are not drawn" if n_same else ""
     return _pairs_and_deltas(rows, title, "figure", same)
 
@@ -129,6 +98,8 @@ def compare_slices(
     rows = [row for row in rows if row["delta"] is not None]
     rows.sort(key=lambda row: row["delta"])
     title = f"{metric} by {visible(by)}, {len(comparison.pairs)} cases in both runs"
+    if not found:
+        return _empty(title, no_pairs_words(comparison))
     return _pairs_and_deltas(rows[:_MOST_SLICES], title, metric)
 
 
@@ -217,22 +188,23 @@ def _differences(rows: Sequence[Row], y: Any) -> alt.LayerChart:
     reach = max((abs(row[key] or 0) for row in rows for key in ("delta", "low", "high")), default=0)
     scale = alt.Scale(domain=[-reach * 1.08 or -1, reach * 1.08 or 1], nice=False)
     x = alt.X("delta:Q", scale=scale, title="difference, mean and 95 % interval")
+    said = {row["reading"] for row in rows} | (READINGS.keys() - {NOT_TESTED})
+    colours = {name: colour for name, colour in READINGS.items() if name in said}
     base = _chart(rows)
     zero = _chart([{"x": 0}]).mark_rule(color=GREY, strokeDash=[4, 4])
     zero = zero.encode(alt.X("x:Q", scale=scale))
     held = base.transform_filter("isValid(datum.low) && isValid(datum.high)")
     span = held.mark_rule(strokeWidth=3, opacity=0.75).encode(
-        y, alt.X("low:Q", scale=scale), alt.X2("high:Q"), _colour("reading", READINGS)
+        y, alt.X("low:Q", scale=scale), alt.X2("high:Q"), _colour("reading", colours)
     )
-    names = list(READINGS)
     dot = base.mark_point(filled=True, size=80, opacity=1).encode(
         y,
         x,
-        _colour("reading", READINGS),
+        _colour("reading", colours),
         alt.Shape(
             "reading:N",
             title=None,
-            scale=alt.Scale(domain=names, range=[_SHAPES[name] for name in names]),
+            scale=alt.Scale(domain=list(colours), range=[_SHAPES[name] for name in colours]),
             legend=alt.Legend(orient="bottom"),
         ),
     )
@@ -255,22 +227,6 @@ def _colour(field: str, colours: Mapping[str, str]) -> Any:
     return alt.Color(f"{field}:N", title=None, scale=scale, legend=alt.Legend(orient="bottom"))
 
 
-def delta_words(row: Mapping[str, Any]) -> str:
-    """A difference, and in how many cases the figure got better and worse."""
-    if row["delta"] is None:
-        return "not observed"
-    win, loss = row["win"], row["loss"]
-    moved = "" if win is None or loss is None else f" ({int(win)} better, {int(loss)} worse)"
-    return f"{signed(row['delta'])}{moved}"
-
-
-def signed(value: float) -> str:
-    """A difference of rates with its sign and three digits after the point; 0 without."""
-    if _is_none(value):
-        return "0"
-    return f"{value:+.3f}" if abs(value) >= 0.0005 else f"{value:+.1g}"
-
-
 def quality_against_cost(comparison: Comparison, *, quality: str | None = None) -> alt.HConcatChart:
     """Both runs by what they reach and what they take: a plane for latency, one for tokens.
 
@@ -287,23 +243,29 @@ def quality_against_cost(comparison: Comparison, *, quality: str | None = None) 
 
     rows = {row["metric"]: row for row in frame_rows(comparison.deltas())}
     name = quality or lead_figure(comparison)
+    if not rows:
+        return _empty(f"{name} against cost", no_pairs_words(comparison))
     if name not in rows:
         raise UsageError(f"no figure {name!r}; there are: {', '.join(rows)}")
-    costs = [
-        cost
-        for cost in _COSTS
-        if cost in rows and None not in (rows[cost]["baseline"], rows[cost]["candidate"])
-    ]
+    costs = [cost for cost in _COSTS if cost in rows and rows[cost]["delta"] is not None]
     costs = [cost for cost in costs if cost != "model_calls" or rows[cost]["delta"]]
     planes = [_plane(rows[name], rows[cost]) for cost in costs]
     words = f"{name} against cost, {len(comparison.pairs)} cases in both runs"
     subtitle = "box: 95 % intervals of the differences from the baseline"
-    if not planes or rows[name]["delta"] is None:
-        subtitle = "neither latency nor tokens were observed in both runs"
-        planes = []
+    if rows[name]["delta"] is None:
+        return _empty(words, f"{name}: {no_delta(rows[name])}")
+    if not planes:
+        what = "can be compared" if rows.keys() & _COSTS.keys() else "were observed"
+        return _empty(words, f"neither latency nor tokens {what} in both runs")
     return alt.hconcat(*planes, spacing=40).properties(
         title=alt.TitleParams(words, subtitle=subtitle)
     )
+
+
+def _empty(words: str, why: str) -> alt.HConcatChart:
+    import altair as alt
+
+    return alt.hconcat().properties(title=alt.TitleParams(words, subtitle=why))
 
 
 def _plane(quality: Row, cost: Row) -> alt.LayerChart:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ragwb.html import escape, plain, tag
 from ragwb.measure.listed import first_of
 from ragwb.runs.notes import Note
+from ragwb.triage.beyond import RANKED_BELOW_K, SINCE_WORDS, since_of
 from ragwb.triage.reasons import REASONS
 from ragwb.triage.verdict import CaseVerdict, GroupVerdict, TriagedCase
 from ragwb.view.case_view import CaseView
@@ -25,6 +26,11 @@ def stage_badge(stage: str, words: str | None = None) -> str:
     return tag("span", escape(words or stage), class_=f"rw-badge rw-stage-{escape(stage)}")
 
 
+def verdict_badge(verdict: CaseVerdict) -> str:
+    """Where a case failed, in the colour of its stage; beyond K no stage is blamed yet."""
+    return stage_badge(verdict.stage, "beyond K" if verdict.reason == RANKED_BELOW_K else None)
+
+
 def verdict_part(view: CaseView) -> Panel:
     """The verdict in a sentence, its proof, and what to look at first.
 
@@ -35,7 +41,7 @@ def verdict_part(view: CaseView) -> Panel:
         words = f"Nothing is lost at K = {view.k}."
         return Panel(words, tag("p", words, class_="rw-finding rw-stage-none"))
     reason = REASONS.get(verdict.reason)
-    sentence = f"{_where(verdict)}: {reason.meaning if reason else verdict.reason}"
+    sentence = _sentence(verdict, k=view.k)
     advice = f"First: {reason.advice}." if reason else ""
     lines = list(_lines(view, verdict))
     html = tag("b", escape(sentence)) + " " + tag("code", escape(verdict.reason))
@@ -58,6 +64,14 @@ def _list(lines: Sequence[str]) -> str:
             f"{len(rest):,} more", tag("ul", "".join(tag("li", escape(line)) for line in listed))
         )
     return html
+
+
+def _sentence(verdict: CaseVerdict, *, k: int) -> str:
+    """What happened; beyond K the stage that put it there, which need not be the one of the cut."""
+    if (since := since_of(verdict, k=k)) is not None:
+        return f"Ranked beyond K {SINCE_WORDS[since]}"
+    reason = REASONS.get(verdict.reason)
+    return f"{_where(verdict)}: {reason.meaning if reason else verdict.reason}"
 
 
 def _where(verdict: CaseVerdict) -> str:

@@ -26,6 +26,8 @@ Spec = dict[str, Any]
 _STEP, _MARGIN, _LABELS = 125, 80, 270  # pixels from stage to stage, before the first, after them
 _HEIGHT, _LINE = 250, 17  # pixels of the ranks, and of a line of text below them
 _TOP = 0.8  # above rank 1, on the axis
+_NARROW, _LETTER = 90, 7  # pixels of a step whose name may be wider than it, and of a letter
+_ABOVE = 16  # pixels from the axis to the names of the stages, and from a row of them to the next
 _ROOM = 22  # pixels between a point and the next one below that has its rank above it
 _MOST_LOST, _MOST_RIVALS = 14, 10  # labels that still can be read
 _TICKS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 10_000, 100_000)
@@ -66,7 +68,7 @@ def journey_spec(view: CaseView, *, step: int = _STEP) -> Spec:
     layers += [*_points(plane, found), *_crosses(plane, found), _labels(plane, found)]
     return {
         "$schema": VEGA_LITE,
-        "title": _title(view, found),
+        "title": {**_title(view, found), "offset": _ABOVE * plane.name_rows},
         "width": step * (len(plane.columns) - 1) + _MARGIN + _LABELS,
         "height": _HEIGHT + plane.band,
         "layer": layers,
@@ -88,6 +90,11 @@ class _Plane:
     last: int
     lines: int
     step: int
+
+    @property
+    def name_rows(self) -> int:
+        """Rows that the names of the stages stand in: by turns in two where they have no room."""
+        return 2 if self.step < _NARROW else 1
 
     @property
     def start(self) -> float:
@@ -143,7 +150,7 @@ def _title(view: CaseView, found: Sequence[Track]) -> Spec:
     parts += [f"• {others} in the first {view.k}"]
     parts += ["○ rank told by /explain"] if any(track.beyond for track in found) else []
     name = cut_to_width(visible(view.case_id).replace("\n", " "), 60)
-    return {"text": f"Rank at each stage: {name}", "subtitle": " · ".join(parts), "offset": 16}
+    return {"text": f"Rank at each stage: {name}", "subtitle": " · ".join(parts)}
 
 
 def _layer(plane: _Plane, rows: Sequence[Row], mark: Spec, **encoding: Spec) -> Spec:
@@ -182,12 +189,16 @@ def _frame(plane: _Plane) -> list[Spec]:
         for tick in _TICKS
         if tick <= plane.last
     ]
+    room = plane.name_rows * plane.step // _LETTER
     names = [
-        {"x": at, "rank": _TOP, "label": cut_to_width(visible(stage), plane.step // 7)}
+        {"x": at, "rank": _TOP, "label": cut_to_width(visible(stage), room)}
         for stage, at in plane.columns.items()
     ]
-    lines = _rules(plane, upright + level, opacity=0.25)
-    return [lines, _text(plane, names, dy=-16, fontWeight="bold")]
+    rows = [
+        _text(plane, names[row :: plane.name_rows], dy=-_ABOVE * (row + 1), fontWeight="bold")
+        for row in range(plane.name_rows)
+    ]
+    return [_rules(plane, upright + level, opacity=0.25), *rows]
 
 
 def _band(plane: _Plane) -> list[Spec]:

@@ -29,6 +29,11 @@ _NAME_WIDTH = 34
 _BESIDE_P95 = ("p50_ms", "p99_ms")  # in the table; three lines of latency say little more than one
 
 
+def has_trend(series: Series) -> bool:
+    """Whether a line has more than one dot: two runs or more were answered."""
+    return sum(not point.is_failed for point in series.points) > 1
+
+
 def trend(series: Series, metric: str | None = None) -> alt.LayerChart:
     """One figure run by run, its 95 % interval as a band.
 

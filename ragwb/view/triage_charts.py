@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragwb.html import visible
+from ragwb.triage.beyond import RANKED_BELOW_K, beyond_words, count_beyond
 from ragwb.view.panel import frame_rows
 from ragwb.view.theme import BLUE, GREY, TRIAGE_COLOURS
 from ragwb.view.tracks import cut_to_width
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
+# The list that is cut at K ends at the stage rerank, which need not have put the evidence so low.
+_NAMES = {"rerank": "rerank, cut at K"}
 _WIDTH = 560
 _NAME_WIDTH = 34
 _MOST_EMPTY = 3  # slices without a failed case that have a line of their own
@@ -48,14 +51,21 @@ def losses_by_stage(triage: Triage) -> alt.LayerChart:
         padding={"left": 5, "top": 5, "bottom": 5, "right": 130},
         title=alt.TitleParams(
             f"Where {_of_cases(triage)} failed",
-            subtitle="stage and reason of each failed case, in pipeline order",
+            subtitle=["stage and reason of each failed case, in pipeline order", *_beyond(triage)],
         ),
     )
 
 
+def _beyond(triage: Triage) -> list[str]:
+    """A line on what is ranked beyond K and since what; none when nothing is."""
+    words = beyond_words(count_beyond((case.verdict for case in triage.cases), k=triage.k))
+    return [words] if words else []
+
+
 def _loss(row: Row) -> Row:
     high = f" ({row['high_risk']} high risk)" if row["high_risk"] else ""
-    name = f"{row['stage']} · {row['reason']}"
+    is_beyond = row["reason"] == RANKED_BELOW_K
+    name = f"{'beyond K' if is_beyond else row['stage']} · {row['reason']}"
     return {"name": name, "stage": row["stage"], "n": row["n"], "words": f"{row['n']}{high}"}
 
 
@@ -128,7 +138,7 @@ def _cells(triage: Triage, field: str) -> list[Row]:
     cells = [
         {
             "name": f"{_slice_name(row['slice'])} ({n_failed[row['slice']]} of {row['n_cases']})",
-            "stage": row["stage"],
+            "stage": _NAMES.get(row["stage"], row["stage"]),
             "n": row["n"],
             "share": row["n"] / row["n_cases"],
             "failed": n_failed[row["slice"]],
@@ -166,7 +176,7 @@ def funnel(triage: Triage) -> alt.LayerChart:
 
     rows = _funnel_rows(triage)
     n_groups = rows[0]["before"] if rows else 0
-    y = alt.Y("stage:N", title=None, sort=None)
+    y = alt.Y("name:N", title=None, sort=None)
     scale = alt.Scale(domain=[0, max(n_groups, 1)], nice=False)
     axis = alt.Axis(tickMinStep=1, format="d", tickCount=8)
     x = alt.X("n:Q", title="required groups left after the stage", scale=scale, axis=axis)
@@ -190,6 +200,8 @@ def funnel(triage: Triage) -> alt.LayerChart:
 
 
 def _funnel_rows(triage: Triage) -> list[Row]:
+    groups = (group for case in triage.cases for group in case.verdict.groups)
+    n_beyond = sum(group.reason == RANKED_BELOW_K for group in groups)
     rows: list[Row] = []
     for row in frame_rows(triage.funnel()):
         before = rows[-1]["n"] if rows else row["n_groups"]
@@ -197,8 +209,26 @@ def _funnel_rows(triage: Triage) -> list[Row]:
         unknown = row["n_unknown"] - known
         n_lost = before - row["n"] - unknown
         words = f"{row['n']} of {row['n_groups']}"
-        words += f", {n_lost} lost here" if n_lost else ""
+        words += _gone(n_lost, n_beyond if row["stage"] == "rerank" else 0)
         words += f", {unknown} not observed" if unknown else ""
-        kept = {"stage": row["stage"], "n": row["n"], "before": before, "words": words}
+        name = _NAMES.get(row["stage"], row["stage"])
+        kept = {
+            "stage": row["stage"],
+            "name": name,
+            "n": row["n"],
+            "before": before,
+            "words": words,
+        }
         rows.append({**kept, "unknown": row["n_unknown"]})
     return rows
+
+
+def _gone(n_lost: int, n_beyond: int) -> str:
+    """How many groups a stage ends for, and how many of them only stand beyond the cut at K."""
+    if not n_lost:
+        return ""
+    if not n_beyond:
+        return f", {n_lost} lost here"
+    if n_beyond == n_lost:
+        return f", {n_lost} ranked beyond K"
+    return f", {n_lost} lost here, {n_beyond} of them beyond K"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from ragwb.decide.gate.policy_rules import Figure
 from ragwb.decide.outcomes import Outcomes
 from ragwb.decide.plausible import check_figures
 from ragwb.errors import DataError, Fault
+from ragwb.files import read_bytes
 from ragwb.html import plain
 
 
@@ -91,13 +93,22 @@ def load_stored(path: Path) -> Stored:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        said = json.loads(path.read_bytes())
+        said = json.loads(read_bytes(path), object_pairs_hook=_once)
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not JSON: {plain(error, width=200)}") from error
+        raise DataError(f"{path}: not JSON of figures: {plain(error, width=200)}") from error
     if not isinstance(said, dict):
         raise DataError(f"{path}: must be a JSON object of figures")
+    return said
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object each of whose names stands once: of two figures nobody knows which is meant."""
+    said = dict(pairs)
+    if len(said) < len(pairs):
+        twice = next(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
+        raise ValueError(f"{twice!r} is given twice; keep one")
     return said
 
 

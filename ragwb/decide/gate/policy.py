@@ -46,7 +46,7 @@ from ragwb.decide.gate.policy_blocks import (
 )
 from ragwb.decide.gate.policy_lines import Place, key_lines, key_twice, line_of, place_words
 from ragwb.errors import DataError, Fault
-from ragwb.files import read_toml
+from ragwb.files import MOST_TOML_BYTES, parse_toml, read_text
 from ragwb.html import plain
 
 
@@ -96,8 +96,9 @@ def load_policy(path: str | Path) -> Policy:
         DataError: the file is absent, no TOML, or not a policy; carries every fault with its line.
     """
     path = Path(path)
-    said = _read(path)
-    lines = key_lines(path.read_text(encoding="utf-8-sig"))
+    text = read_text(path, DataError, most=MOST_TOML_BYTES)
+    said = _read(text, path)
+    lines = key_lines(text)
     try:
         content = Content.model_validate(said)
     except ValidationError as error:
@@ -111,12 +112,11 @@ def load_policy(path: str | Path) -> Policy:
     return Policy(name=content.policy, **blocks, path=path, lines=lines)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(text: str, path: Path) -> dict[str, Any]:
     try:
-        return read_toml(path, DataError)
+        return parse_toml(text, path, DataError)
     except DataError:
         # The reader says where it stopped; that a key stands twice is plainer said.
-        text = path.read_text(encoding="utf-8-sig", errors="replace") if path.is_file() else ""
         twice = key_twice(text)
         if twice is None:
             raise

@@ -11,6 +11,7 @@ import numpy as np
 from ragwb.decide.gate.figures import Measured, blocking, measure, slice_values
 from ragwb.decide.gate.policy_rules import Figure, Slice, find_slice
 from ragwb.decide.outcomes import Outcomes
+from ragwb.decide.safety import LEAK_RULES
 from ragwb.html import plain
 from ragwb.measure.statistics import Interval, bootstrap_means, wilson
 
@@ -20,7 +21,7 @@ SLACK = 1.5
 TOKEN_SLACK = 1.2
 LEAST_DUPLICATES = 0.02
 MIN_N = 20
-"""A slice is given a floor of its own from so many cases on; half of them are its least n."""
+"""A figure or a slice is given a floor from so many cases on; half of them are its least n."""
 
 MOST_SLICES = 6
 
@@ -76,12 +77,25 @@ def _safety(outcomes: Outcomes) -> Iterator[str]:
     yield "[safety]"
     for rule, case_ids in outcomes.safety.items():
         yield f"# {plain(rule)}: {len(case_ids)} broke it in this run, which fails until mended."
-    if outcomes.safety_unknown:
-        yield "# This run could not show these (is there an /explain?); remove what must be known."
+    # Of a run without an answer nothing is known, which says nothing about the service.
+    unknown = outcomes.safety_unknown if len(outcomes.latencies) else ()
+    if unchecked := unchecked_leaks(outcomes):
+        yield f"# LEAKS ARE NOT CHECKED by this policy ({', '.join(unchecked)}): this run does not"
+        yield "# show them. With a service that has /explain, `ragwb triage RUN` asks it about all"
+        yield "# that came back: then take them out of this list, and each leak fails the run."
+    elif unknown:
+        yield "# This run could not show these; take out what must be known."
     else:
         yield "# Rules that may stay unknown, where a service cannot show them:"
-    names = ", ".join(map(_toml, outcomes.safety_unknown))
+    names = ", ".join(map(_toml, unknown))
     yield f"may_be_unknown = [{names}]"
+
+
+def unchecked_leaks(outcomes: Outcomes) -> tuple[str, ...]:
+    """The rules on leaks that a drafted policy lets stay unknown."""
+    if not len(outcomes.latencies):
+        return ()
+    return tuple(rule for rule in outcomes.safety_unknown if rule in LEAK_RULES)
 
 
 def _floors(outcomes: Outcomes) -> Iterator[str]:
@@ -140,13 +154,16 @@ def _floor(outcomes: Outcomes, figure: Figure, within: Slice | None) -> Iterator
         yield f"# {figure}: {found.n} cases leave every value possible, so there is no floor."
         return
     shown = f"{found.value:.4f}" + (f" ({found.counts})" if found.counts else "")
-    yield "[[floors]]"
-    yield f'metric = "{figure}"'
-    if within is not None:
-        yield f"slice = {_toml(str(within))}"
     said = f"{shown}, 95 % {interval.low:.4f} to {interval.high:.4f}, n = {found.n}"
-    yield f"{'min' if is_min else 'max'} = {limit:g}  # {said}"
-    yield f"min_n = {max(1, min(MIN_N, found.n // 2))}"
+    lines = ["[[floors]]", f'metric = "{figure}"']
+    lines += [] if within is None else [f"slice = {_toml(str(within))}"]
+    lines.append(f"{'min' if is_min else 'max'} = {limit:g}  # {said}")
+    lines.append(f"min_n = {max(MIN_N // 2, min(MIN_N, found.n // 2))}")
+    if found.n < MIN_N:
+        few = "1 scored case is" if found.n == 1 else f"{found.n} scored cases are"
+        yield f"# {few} too few for a floor of {figure}, which begins at {MIN_N}:"
+        lines = [f"# {line}" for line in lines]
+    yield from lines
 
 
 def _interval(found: Measured) -> Interval | None:
@@ -179,7 +196,8 @@ def _budget(outcomes: Outcomes) -> Iterator[str]:
     if p95 is not None:
         limit = max(1, _round_up(p95 * SLACK))
         yield f"max_p95_ms = {limit}  # {p95:.1f} ms in this run, and half as much again"
-        yield f"max_p95_increase_ms = {max(1, _round_up(p95 * (SLACK - 1)))}"
+        yield "# Against the baseline; the machine's load between the two runs is in it:"
+        yield f"# max_p95_increase_ms = {max(1, _round_up(p95 * (SLACK - 1)))}"
     tokens = measure(outcomes, Figure("context_tokens", None)).value
     if tokens is not None:
         limit = max(1, _round_up(tokens * TOKEN_SLACK))

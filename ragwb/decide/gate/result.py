@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragwb import html
 from ragwb.decide.gate.policy import Policy
+from ragwb.decide.gate.policy_rules import find_figure
 from ragwb.decide.thresholds import EXIT_CODES, Verdict
 from ragwb.html import plain
 from ragwb.measure.shown import text_rows
@@ -20,6 +22,16 @@ Block = Literal["cases", "safety", "floors", "regression", "budget"]
 
 _GRAVITY: tuple[Status, ...] = ("fail", "undecided", "advises", "unknown", "pass")
 _SHOWN = ("block", "rule", "slice", "status", "value", "limit", "n")
+_NUMBERS = ("value", "limit", "n")
+# A mark, a class and a style for each status; what may not block has no colour.
+_LOOKS: dict[str, tuple[str, str | None, str | None]] = {
+    "pass": ("✔", "rw-good", None),
+    "fail": ("✖", "rw-bad", None),
+    "undecided": ("?", "rw-badge", "--rw-stage: #e69f00"),
+    "advises": ("·", None, None),
+    "unknown": ("·", None, None),
+}
+_ROWS = {"fail": "rw-row-bad"}
 MOST_NAMES = 12
 """So many case ids stand in a line; the JSON holds all."""
 
@@ -190,11 +202,19 @@ class GateResult:
         )
 
     def reasons(self) -> Iterator[tuple[Status, str, tuple[str, ...]]]:
-        """What decided, the gravest first: a status, a sentence, and the cases behind it."""
+        """What decided, the gravest first: a status, a sentence, and the cases behind it.
+
+        Safety rules that are unknown for one reason stand in one sentence.
+        """
         statuses: tuple[Status, ...] = ("fail", "undecided", "advises")
         for status in statuses:
-            for rule in self.of(status):
-                yield status, rule.words, rule.case_ids
+            for words, rules in groupby(self.of(status), _reason):
+                found = list(rules)
+                if len(found) > 1 and found[0].block == "safety":
+                    yield status, f"{', '.join(one.rule for one in found)} are{words}", ()
+                    continue
+                for rule in found:
+                    yield status, rule.words, rule.case_ids
         if unknown := [rule.rule for rule in self.of("unknown")]:
             yield "unknown", f"{', '.join(unknown)}: not observed, as the policy allows", ()
 
@@ -206,7 +226,7 @@ class GateResult:
                 "rule": rule.rule,
                 "slice": rule.slice,
                 "status": rule.status,
-                "value": number_words(rule.value, rule.counts),
+                "value": value_words(rule),
                 "limit": number_words(rule.limit),
                 "n": None if rule.n is None else f"{rule.n}",
             }
@@ -231,7 +251,7 @@ class GateResult:
 
     def _repr_html_(self) -> str:
         items = "".join(
-            html.tag("li", html.escape(f"{status}: {words}" + _named(case_ids)))
+            html.tag("li", _status(status) + html.escape(f": {words}" + _named(case_ids)))
             for status, words, case_ids in self.reasons()
         )
         head = html.tag("b", html.escape(self.headline()))
@@ -241,7 +261,7 @@ class GateResult:
             [
                 html.tag("div", head + listed, class_=f"rw-verdict rw-{self.verdict}"),
                 *(html.tag("p", html.escape(line), class_="rw-figures") for line in after),
-                html.table(self.rows(), _SHOWN, numeric=("value", "limit", "n")),
+                _table(self.rows()),
             ]
         )
 
@@ -254,6 +274,50 @@ def number_words(value: float | None, counts: str | None = None) -> str | None:
     written = f"{value:.{4 if abs(value) < 10 else 1}f}".rstrip("0").rstrip(".")
     written = "0" if written == "-0" else written
     return f"{written} ({counts})" if counts else written
+
+
+def _reason(rule: RuleResult) -> str:
+    """Why a safety rule is unknown, without its name; else its whole sentence."""
+    is_unknown = rule.block == "safety" and rule.status == "undecided"
+    return rule.words.removeprefix(f"{rule.rule} is") if is_unknown else rule.words
+
+
+def value_words(rule: RuleResult) -> str | None:
+    """The value of a rule; of a limit on getting worse, what got better in its own direction."""
+    if rule.value is None or rule.value >= 0:
+        return number_words(rule.value, rule.counts)
+    # Only a change is negative: less than no drop is a rise, and of a cost a fall.
+    metric = rule.rule.partition(" ")[2]
+    rose = bool(metric) and find_figure(metric).direction == "higher"
+    changed = number_words(-rule.value)
+    return f"+{changed} (rose)" if rose else f"-{changed} (fell)"
+
+
+def _table(rows: list[dict[str, object]]) -> str:
+    """The rules as HTML, each status with its mark and colour."""
+    head = "".join(html.tag("th", name, scope="col", class_=_class(name)) for name in _SHOWN)
+    body = "".join(
+        html.tag("tr", _cells(row), class_=_ROWS.get(str(row["status"]))) for row in rows
+    )
+    parts = html.tag("thead", html.tag("tr", head)) + html.tag("tbody", body)
+    return html.tag("table", parts, class_="rw")
+
+
+def _cells(row: dict[str, object]) -> str:
+    shown = _status(str(row["status"]))
+    return "".join(
+        html.tag("td", shown if name == "status" else html.cell(row[name]), class_=_class(name))
+        for name in _SHOWN
+    )
+
+
+def _status(status: str) -> str:
+    mark, class_, style = _LOOKS[status]
+    return html.tag("span", html.escape(f"{mark} {status}"), class_=class_, style=style)
+
+
+def _class(name: str) -> str | None:
+    return "num" if name in _NUMBERS else None
 
 
 def names_words(case_ids: tuple[str, ...]) -> str:

@@ -11,7 +11,7 @@ from ragwb.decide.gate.policy_blocks import SAFETY_RULES, Floor
 from ragwb.decide.gate.policy_rules import JUDGED, SAFETY, Figure
 from ragwb.decide.gate.result import RuleResult, Status, number_words
 from ragwb.decide.outcomes import Outcomes
-from ragwb.decide.safety import LEAK_RULES
+from ragwb.decide.safety import FORBIDDEN, LEAK_RULES, WITHOUT_LABELS
 from ragwb.decide.thresholds import ROUNDING
 from ragwb.html import plain
 from ragwb.judge.standing import Standing
@@ -79,23 +79,38 @@ def check_safety(policy: Policy, outcomes: Outcomes) -> Iterator[RuleResult]:
     named = SAFETY if outcomes.kind == "retrieval" else SAFETY_RULES
     line = policy.line(("safety",))
     for rule in dict.fromkeys((*named, *outcomes.safety, *outcomes.safety_unknown)):
-        broken = outcomes.safety.get(rule, ())
-        status, words = _safety_status(policy, outcomes, rule, broken)
+        broken, n = outcomes.safety.get(rule, ()), _looked_at(outcomes, rule)
+        status, words = _safety_status(policy, outcomes, rule, broken, n)
         may = " (may stay unknown)" if rule in policy.safety.may_be_unknown else ""
         read_as = f"no blocking case may break {rule}, in any repeat{may}"
         yield RuleResult(
             "safety", rule, status, words, read_as, value=_broken(status, broken), limit=0.0,
-            case_ids=broken, line=line,
+            n=n, case_ids=broken, line=line,
         )  # fmt: skip
 
 
+def _looked_at(outcomes: Outcomes, rule: str) -> int | None:
+    """The answers that a rule was held against; None where nobody knows of all of them."""
+    cases = blocking(outcomes)
+    if rule not in WITHOUT_LABELS and rule != FORBIDDEN:
+        cases = cases[cases["status"] != "excluded"]
+    n = int(outcomes.latencies["case_id"].isin(cases["case_id"]).sum())
+    return None if n and rule in outcomes.safety_unknown else n
+
+
 def _safety_status(
-    policy: Policy, outcomes: Outcomes, rule: str, broken: tuple[str, ...]
+    policy: Policy, outcomes: Outcomes, rule: str, broken: tuple[str, ...], n: int | None
 ) -> tuple[Status, str]:
     if broken:
         return "fail", f"{rule}: {_cases(len(broken))} broke it, and the tolerance is zero"
+    if n == 0:
+        # No policy can want this: what may stay unknown is what a service cannot show.
+        return "undecided", f"{rule} is not known: 0 answers looked at"
     if rule not in outcomes.safety_unknown:
-        return "pass", f"{rule}: no case broke it"
+        return (
+            "pass",
+            f"{rule}: no case broke it, {'1 answer' if n == 1 else f'{n} answers'} looked at",
+        )
     why = f"{rule} is not known: {_LEAK_HINT if rule in LEAK_RULES else _HINT}"
     if rule in policy.safety.may_be_unknown:
         return "unknown", f"{why}; the policy lets it stay unknown"
@@ -208,9 +223,11 @@ def _check_errors(policy: Policy, outcomes: Outcomes) -> Iterator[RuleResult]:
     is_fine = policy.budget.allow_incomplete or not missing
     yield RuleResult(
         "budget", "allow_incomplete", "pass" if is_fine else "undecided",
-        f"{_cases(len(missing))} of {len(cases)} lack a result or a repeat",
-        "blocking cases may lack results" if policy.budget.allow_incomplete
-        else "every blocking case must have a result for each repeat; else: undecided",
+        f"{len(missing)} of {_cases(len(cases))} not asked, or in fewer repeats than the run has"
+        + (f"; calls that failed count under max_errors ({len(failed)})" if failed else ""),
+        "blocking cases may be without a result" if policy.budget.allow_incomplete
+        else "every blocking case must have been asked in each repeat (a call that failed was, and "
+        "counts under max_errors); else: undecided",
         value=float(len(missing)), limit=None if policy.budget.allow_incomplete else 0.0,
         n=len(cases), case_ids=missing, line=policy.line(("budget", "allow_incomplete")),
     )  # fmt: skip

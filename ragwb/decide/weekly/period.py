@@ -47,7 +47,8 @@ class Series:
         points: the runs; at least one.
         k: the cut of the results, the smallest top K among them.
         reference: what the last run is held against: the newest run of an earlier week, also from
-            before the period, else the run before it; None when there is no other.
+            before the period, else the run before it; None when there is no other. A run of which
+            every call failed is passed over.
         comparison: of the last run with the reference; None without one, or where they have no case
             in common, which `problem` says then.
         marks: where something that the manifests name changed.
@@ -273,8 +274,8 @@ def _series(points: Sequence[Point], k: int, earlier: Iterable[DatedRun]) -> Ser
     """A series without its verdict."""
     latest = points[-1]
     reference = reference_of(points) or _from_before(earlier, k)
-    if reference is None and len(points) > 1:
-        reference = points[-2]
+    if reference is None:
+        reference = next((one for one in reversed(points[:-1]) if not one.is_failed), None)
     comparison, problem = _compared(reference, latest)
     metric = headline_metric(latest.outcomes)
     return Series(
@@ -309,7 +310,7 @@ def _from_before(earlier: Iterable[DatedRun], k: int) -> Point | None:
     """The newest run from before the period that can be cut at the same K."""
     for dated in earlier:
         found = point_of(dated, k) if dated.run.manifest.top_k >= k else None
-        if found is not None:
+        if found is not None and not found.is_failed:
             return found
     return None
 
@@ -317,17 +318,15 @@ def _from_before(earlier: Iterable[DatedRun], k: int) -> Point | None:
 def _with_verdicts(
     series: Sequence[Series], settings: Settings, policy: Path | None, baseline: str | None
 ) -> list[Series]:
-    judged, faults = [], []
+    judged = []
+    faults: list[MetricError | UsageError] = []
     for one in series:
-        run = one.latest.run
         against = baseline or (one.reference.run if one.reference is not None else None)
         try:
-            verdict = verdict_of(
-                run, one.latest.outcomes, policy=policy, baseline=against, settings=settings
-            )
+            verdict = verdict_of(one.latest, policy=policy, baseline=against, settings=settings)
         except (MetricError, UsageError) as error:
             faults.append(error)
-            verdict = not_gated(error)
+            verdict = not_gated(one.latest, error)
         judged.append(replace(one, verdict=verdict))
     if len(faults) == len(judged):
         # A policy that fits none of the runs is a fault of the policy.

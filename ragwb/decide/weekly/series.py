@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ragwb.decide.outcomes import Kind, Outcomes, outcomes_of
+from ragwb.decide.outcomes import Outcomes, outcomes_of
 from ragwb.decide.weekly.trend import figure_rows, set_rows
 from ragwb.decide.weekly.weeks import iso_week, week_start
 from ragwb.errors import RagwbError
+from ragwb.runs.kinds import Kind, kind_of
 from ragwb.runs.store import Run
 from ragwb.triage.attribute import triage
 from ragwb.triage.result import ORDER
@@ -26,13 +27,13 @@ class DatedRun:
     Attributes:
         run: the run.
         at: when it was made, in UTC.
-        kind: whether answers were asked for.
+        kind: whether answers were asked for; None where every call failed and nothing tells.
         case_ids: of its golden set.
     """
 
     run: Run
     at: datetime
-    kind: Kind
+    kind: Kind | None
     case_ids: frozenset[str]
 
 
@@ -54,6 +55,7 @@ class Point:
         figures: a row a figure (see `trend.figure_rows`).
         sets: a row a set (see `trend.set_rows`), of the first figure.
         stages: number of failed cases by the stage at which each was lost, security first.
+        n_calls, n_failed_calls: calls that were made, and those of them that failed for good.
     """
 
     run: Run
@@ -62,6 +64,13 @@ class Point:
     figures: tuple[Mapping[str, Any], ...]
     sets: tuple[Mapping[str, Any], ...]
     stages: Mapping[str, int]
+    n_calls: int
+    n_failed_calls: int
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether the run failed as a whole: not one call was answered."""
+        return self.n_failed_calls == self.n_calls
 
     @property
     def run_id(self) -> str:
@@ -89,9 +98,8 @@ def dated_run(run: Run, at: datetime) -> DatedRun:
     Raises:
         RunError: a table is absent or cannot be read.
     """
-    has_answers = bool(run.cases()["mode"].notna().any())
     ids = frozenset(run.facts()["case_id"].to_pylist())
-    return DatedRun(run, at, "answers" if has_answers else "retrieval", ids)
+    return DatedRun(run, at, kind_of(run), ids)
 
 
 def group_runs(runs: Sequence[DatedRun]) -> list[list[DatedRun]]:
@@ -118,9 +126,13 @@ def group_runs(runs: Sequence[DatedRun]) -> list[list[DatedRun]]:
 
 
 def belongs(run: DatedRun, other: DatedRun) -> float:
-    """The share of the smaller set that two runs have in common; 0 when they are of two kinds."""
+    """The share of the smaller set that two runs have in common; 0 when they are of two kinds.
+
+    A run of which every call failed and that does not tell its kind goes with either.
+    """
     smaller = min(len(run.case_ids), len(other.case_ids))
-    if run.kind != other.kind or not smaller:
+    is_other = None not in (run.kind, other.kind) and run.kind != other.kind
+    if is_other or not smaller:
         return 0.0
     return len(run.case_ids & other.case_ids) / smaller
 
@@ -133,12 +145,18 @@ def is_same_line(run: DatedRun, other: DatedRun) -> bool:
 def points_of(line: Sequence[DatedRun], k: int) -> tuple[list[Point], list[LeftOut]]:
     """The runs of a line, measured; one that cannot be is left out with its reason."""
     points, left_out = [], []
+    kind = kind_of_line(line)
     for dated in line:
         try:
-            points.append(_point(dated, k))
+            points.append(_point(dated, k, dated.kind or kind))
         except RagwbError as error:
             left_out.append(LeftOut(dated.run.run_id, str(error)))
     return points, left_out
+
+
+def kind_of_line(line: Sequence[DatedRun]) -> Kind | None:
+    """What the newest run of a line that tells it asked for."""
+    return next((one.kind for one in reversed(line) if one.kind is not None), None)
 
 
 def point_of(dated: DatedRun, k: int) -> Point | None:
@@ -148,9 +166,13 @@ def point_of(dated: DatedRun, k: int) -> Point | None:
 
 
 def reference_of(points: Sequence[Point]) -> Point | None:
-    """The newest run of a week before that of the last run; None when there is none."""
+    """The newest run of a week before that of the last run; None when there is none.
+
+    A run of which every call failed shows nothing that another can be held against.
+    """
     start = week_start(points[-1].at)
-    return next((point for point in reversed(points) if point.at < start), None)
+    earlier = (point for point in reversed(points) if point.at < start)
+    return next((point for point in earlier if not point.is_failed), None)
 
 
 def headline_metric(outcomes: Outcomes) -> str:
@@ -158,8 +180,9 @@ def headline_metric(outcomes: Outcomes) -> str:
     return f"recall@{outcomes.k}" if outcomes.kind == "retrieval" else "correct_rate"
 
 
-def _point(dated: DatedRun, k: int) -> Point:
-    outcomes = outcomes_of(dated.run, k=k)
+def _point(dated: DatedRun, k: int, kind: Kind | None) -> Point:
+    outcomes = outcomes_of(dated.run, k=k, kind=kind)
+    status = dated.run.cases()["status"]
     found = triage(dated.run, k=k)
     counts: dict[str, int] = {}
     for case in found.cases:
@@ -171,4 +194,6 @@ def _point(dated: DatedRun, k: int) -> Point:
         figures=tuple(figure_rows(outcomes)),
         sets=tuple(set_rows(outcomes, headline_metric(outcomes))),
         stages={stage: counts[stage] for stage in ORDER if stage in counts},
+        n_calls=len(status),
+        n_failed_calls=int((status != "ok").sum()),
     )

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ragwb.html import plain
+
 if TYPE_CHECKING:
     from ragwb.decide.comparison import Comparison
     from ragwb.decide.weekly.period import Series
+    from ragwb.decide.weekly.series import Point
     from ragwb.decide.weekly.verdict import Blocker
 
 _MOST_BLOCKERS = 2
@@ -29,7 +32,7 @@ def reference_words(series: Series) -> str:
         return "there is no other run"
     if series.is_week_apart:
         return f"week {series.reference.week}"
-    return "the run before, for none is of an earlier week"
+    return "the run before it, as no run of an earlier week can be compared"
 
 
 def case_words(case_ids: Sequence[str], most: int = _MOST_NAMES) -> str:
@@ -49,12 +52,21 @@ def figure_words(row: Mapping[str, Any] | None) -> str:
 def _verdict_line(series: Series) -> str:
     found = series.verdict
     state = f" → {found.state}" if found.state else ""
+    if found.colour == "neutral":
+        return f"PASS, no limits set: no case breaks a rule with zero tolerance ({found.by})"
+    if series.latest.is_failed:
+        return f"{found.verdict.upper()}{state}: {failed_words(series.latest)} ({found.by})"
     reasons = [*map(_blocker_words, found.blockers), *found.undecided]
     shown = "; ".join(reasons[:_MOST_BLOCKERS])
     rest = len(reasons) - _MOST_BLOCKERS
     more = f"; and {rest} more {'reason' if rest == 1 else 'reasons'}" if rest > 0 else ""
-    why = f"{shown}{more}" if reasons else "nothing that decides is broken"
+    why = f"{shown}{more}" if reasons else "every rule that decides holds"
     return f"{found.verdict.upper()}{state}: {why} ({found.by})"
+
+
+def failed_words(point: Point) -> str:
+    """That not one call of the last run was answered."""
+    return f"the last run failed: {point.n_failed_calls} of {point.n_calls} calls"
 
 
 def _blocker_words(blocker: Blocker) -> str:
@@ -66,6 +78,8 @@ def _blocker_words(blocker: Blocker) -> str:
 
 def _change_line(series: Series) -> str:
     comparison = series.comparison
+    if series.latest.is_failed:
+        return f"Nothing can be said of what changed{_last_good(series)}"
     if series.problem:
         return f"{_level(series)}; not compared: {series.problem}"
     if comparison is None:
@@ -75,6 +89,15 @@ def _change_line(series: Series) -> str:
     changed += f" ({len(high)} of high risk: {case_words(high)})" if high else ""
     parts = [changed, _level(series), *_moved(comparison)]
     return f"Since {reference_words(series)}: {'; '.join(parts)}"
+
+
+def _last_good(series: Series) -> str:
+    before = series.reference
+    if before is None:
+        return ": no other run was answered"
+    figure = figure_words(before.figure(series.metric))
+    fail = f"{before.n_failed}/{before.outcomes.n_scored} fail, {series.metric} {figure}"
+    return f": the last run that was answered is of {before.at:%Y-%m-%d} ({fail})"
 
 
 def _high_risk(comparison: Comparison) -> set[str]:
@@ -105,17 +128,23 @@ def _moved(comparison: Comparison) -> Iterator[str]:
 
 def _look_line(series: Series) -> str:
     found = list(_looks(series))
-    return f"Look first at {'; then '.join(found[:2])}" if found else "Nothing asks for a look"
+    return f"Look first at {'; then '.join(found[:2])}" if found else "No case needs a look"
 
 
 def _looks(series: Series) -> Iterator[str]:
     """Where to look, the most urgent first."""
+    if series.latest.is_failed:
+        yield f"why the calls failed: {_error_words(series.latest)}"
+        return
     for blocker in series.verdict.blockers:
         if blocker.case_ids:
             yield f"{case_words(blocker.case_ids)} ({blocker.rule})"
             break
     if series.comparison is not None and series.comparison.broken:
         yield f"{case_words(series.comparison.broken)}, newly broken"
+    frame = series.latest.outcomes.frame
+    if failed := frame.loc[frame["status"] == "error", "case_id"].tolist():
+        yield f"{case_words(failed)}, of which a call failed"
     drifting = [one for one in series.slices if one.drifts and len(one.broken) > len(one.fixed)]
     if drifting:
         worst = drifting[0]
@@ -126,7 +155,18 @@ def _looks(series: Series) -> Iterator[str]:
     if series.latest.stages:
         stage, n = max(series.latest.stages.items(), key=lambda item: item[1])
         total = sum(series.latest.stages.values())
-        yield f"stage {stage}, where {n} of {total} failed cases are lost"
+        # What put evidence beyond K may stand before the reranker; only the cut is there.
+        where = "the ranking, cut at K" if stage == "rerank" else f"stage {stage}"
+        yield f"{where}, where {n} of {total} failed cases are lost"
+
+
+def _error_words(point: Point) -> str:
+    """The commonest error of a run, and for how many of its cases it stands."""
+    frame = point.outcomes.frame
+    reasons = frame.loc[frame["status"] == "error", "reason"].value_counts()
+    if reasons.empty:
+        return "the run names no error"
+    return f"{reasons.iloc[0]} of {reasons.sum()} cases say {plain(reasons.index[0], width=160)!r}"
 
 
 def slice_words(field: str, name: str | None) -> str:
