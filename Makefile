@@ -35,8 +35,9 @@ format: setup
 browser: setup
 	bash .ci/browser.sh
 
+# A file of tests stays in one process: what its fixtures start is started once.
 test: lint browser
-	$(PY) -m pytest
+	$(PY) -m pytest -n 2 --dist loadfile
 
 # Jobs that start heavy foreign servers, each with a limit of its own.
 test-servers: setup
