@@ -60,5 +60,5 @@ def fickle_answers() -> FakeService:
         known = answers if data["topK"] == 2 else {}
         return whole(data, known)
 
-    fake._answer = answer  # type: ignore[method-assign]
+    fake._answer = answer  # type: ignore[method-assign]  # it has no seam for K
     return fake

@@ -58,7 +58,20 @@ def make_sweep(folder: Path, grid: Grid | None = None, **given: object) -> Chunk
     """A sweep over the corpus at K 2, at a fixed time."""
     corpus, settings = make_home(folder)
     asked = {"corpus": corpus, "dataset": make_dataset(), "settings": settings, "k": 2, **given}
-    return sweep_chunking(grid or small_grid(), clock=lambda: NOW, **asked)  # type: ignore[arg-type]
+    return sweep_chunking(grid or small_grid(), clock=lambda: NOW, **asked)  # type: ignore[arg-type]  # many types
+
+
+def partly_failed_sweep(folder: Path) -> ChunkingSweep:
+    """A sweep with two sound points and two whose chunker fails."""
+    strategies = ["fixed", "sweep_data:raises"]
+    grid = make_grid({"strategy": strategies, "size": [12, 40], "embedder": "hash"})
+    return make_sweep(folder, grid, reference="fixed-40")
+
+
+def failed_sweep(folder: Path) -> ChunkingSweep:
+    """A sweep in which every point fails."""
+    grid = make_grid({"strategy": "sweep_data:raises", "size": [12, 40], "embedder": "hash"})
+    return make_sweep(folder, grid)
 
 
 def small_grid(**values: object) -> Grid:
@@ -125,4 +138,5 @@ def figures_of(results: Sequence[PointResult]) -> list[dict[str, object]]:
 
 def point(**values: object) -> Point:
     """A point of the hash embedder."""
-    return Point(**{"strategy": "fixed", "size": 40, "embedder": "hash", **values})  # type: ignore[arg-type]
+    given = {"strategy": "fixed", "size": 40, "embedder": "hash", **values}
+    return Point(**given)  # type: ignore[arg-type]  # values of many types

@@ -4,7 +4,14 @@ import json
 import re
 
 import pytest
-from sweep_data import make_dataset, make_home, make_sweep, small_grid
+from sweep_data import (
+    failed_sweep,
+    make_dataset,
+    make_home,
+    make_sweep,
+    partly_failed_sweep,
+    small_grid,
+)
 
 from ragwb.errors import UsageError
 from ragwb.golden.dataset import save_dataset
@@ -19,16 +26,12 @@ PARTS = ("overview", "points", "costs", "effects", "changes", "borders", "left_o
 
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory):
-    grid = make_grid(
-        {"strategy": ["fixed", "sweep_data:raises"], "size": [12, 40], "embedder": "hash"}
-    )
-    return make_sweep(tmp_path_factory.mktemp("sweep"), grid, reference="fixed-40")
+    return partly_failed_sweep(tmp_path_factory.mktemp("sweep"))
 
 
 @pytest.fixture(scope="module")
 def failed(tmp_path_factory):
-    grid = make_grid({"strategy": "sweep_data:raises", "size": [12, 40], "embedder": "hash"})
-    return make_sweep(tmp_path_factory.mktemp("failed"), grid)
+    return failed_sweep(tmp_path_factory.mktemp("failed"))
 
 
 @pytest.mark.parametrize("name", PARTS)

@@ -1,12 +1,11 @@
 """The files of a comparison: JSON, Markdown, and a page that opens in a browser."""
 
 import json
-import re
 from dataclasses import replace
 
 import pytest
 from answer_run_data import answer_run, answer_service
-from browser import opened
+from browser import check_one_file, opened, opened_report
 from compared_data import AFTER, BEFORE, CASES, compared, compared_answers, staged_run
 from hostile import NAME, SCRIPT, TEXTS, hostile_case
 from loopback import json_reply
@@ -51,24 +50,14 @@ def test_three_files_are_written_beside_one_another(report):
 
 @pytest.mark.slow
 def test_the_page_is_one_file_without_scripts(report):
-    html = report.html.read_text(encoding="utf-8")
-    assert "<script" not in html
-    assert "default-src 'none'" in html
-    linked = set(re.findall(r"https?://[^\s\"'<)]+", html))
-    assert {url for url in linked if "w3.org" not in url} <= {"http://service.example"}
+    check_one_file(report.html)
 
 
 @pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_reads_in_a_browser_and_hostile_text_does_nothing(report, scheme):
-    url = report.html.as_uri()
-    with opened(url, width=1280, color_scheme=scheme) as page:
-        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-        assert page.evaluate("window.owned") is None
-        assert page.asked == [url]
-        assert page.title() == "Comparison"
-        assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+    with opened_report(report.html, "Comparison", color_scheme=scheme) as page:
         assert page.locator("img, iframe, object, embed, form, link").count() == 0
         n_cases = 6 + len(TEXTS)
         assert page.locator("details.rw-case").count() == n_cases

@@ -1,5 +1,7 @@
 """Points on a Dask cluster of two workers, one of which is killed in the middle."""
 
+import dask
+import distributed
 import pytest
 from sweep_data import dying_always, dying_once, figures_of
 from test_sweep_pool import tasks_in
@@ -7,8 +9,6 @@ from test_sweep_pool import tasks_in
 from ragwb.errors import UnreachableError
 from ragwb.sweep.pool import run_tasks
 
-dask = pytest.importorskip("dask")
-distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
 
 

@@ -105,7 +105,10 @@ def test_without_a_warm_up_the_first_question_counts(tmp_path):
 
 def test_progress_goes_over_all_passes(tmp_path):
     told = []
-    tell = lambda done, total: told.append((done, total))  # noqa: E731 - as a caller would write it
+
+    def tell(done, total):
+        told.append((done, total))
+
     made(tmp_path, [1, 2], repeats=2, warmup=1, on_progress=tell)
     assert told == [(n, 10) for n in range(1, 11)]
 

@@ -1,7 +1,16 @@
 """Charts of a chunking sweep, and passages drawn over chunk borders."""
 
 import pytest
-from sweep_data import NOW, TEXTS, make_dataset, make_home, make_sweep, small_grid
+from sweep_data import (
+    NOW,
+    TEXTS,
+    failed_sweep,
+    make_dataset,
+    make_home,
+    make_sweep,
+    partly_failed_sweep,
+    small_grid,
+)
 
 from ragwb.errors import UsageError
 from ragwb.report.chunking_report import chunking_to_markdown
@@ -17,16 +26,12 @@ SCRIPT = "<script>alert(1)</script>"
 
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory):
-    grid = make_grid(
-        {"strategy": ["fixed", "sweep_data:raises"], "size": [12, 40], "embedder": "hash"}
-    )
-    return make_sweep(tmp_path_factory.mktemp("sweep"), grid, reference="fixed-40")
+    return partly_failed_sweep(tmp_path_factory.mktemp("sweep"))
 
 
 @pytest.fixture(scope="module")
 def failed(tmp_path_factory):
-    grid = make_grid({"strategy": "sweep_data:raises", "size": [12, 40], "embedder": "hash"})
-    return make_sweep(tmp_path_factory.mktemp("failed"), grid)
+    return failed_sweep(tmp_path_factory.mktemp("failed"))
 
 
 def test_no_text_of_others_becomes_a_tag(tmp_path):

@@ -26,7 +26,7 @@ from ragwb.cli.eval_options import (
     TokenFile,
     finish,
 )
-from ragwb.cli.options import Format, OutputFormat, parse_identities, parse_ks
+from ragwb.cli.options import Format, OutputFormat, Rubrics, parse_identities, parse_ks
 from ragwb.errors import UsageError
 
 if TYPE_CHECKING:
@@ -91,9 +91,7 @@ def answer_eval(
     verdicts: Annotated[
         list[Path] | None, typer.Option(help="With --from-run: a judge's verdicts on its answers.")
     ] = None,
-    rubric: Annotated[
-        list[Path] | None, typer.Option(help="The rubric that the verdicts follow.")
-    ] = None,
+    rubric: Rubrics = None,
     min_correct_rate: Annotated[Limit, _least("share of right answers")] = None,
     min_mode_accuracy: Annotated[Limit, _least("share of right modes")] = None,
     min_refusal_precision: Annotated[Limit, _least("precision of refusals")] = None,

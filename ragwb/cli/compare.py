@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ragwb.cli.eval_options import Report
 from ragwb.cli.options import Format, OutputFormat, print_json, print_rows
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ def compare_command(
     rules: Annotated[
         Path | None, typer.Option(help="Of answers: the hard rules, TOML; default those of ragwb.")
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write REPORT.json, REPORT.md and REPORT.html.")
-    ] = None,
+    report: Report = None,
     output: OutputFormat = Format.table,
 ) -> None:
     """Compare two saved runs case by case: fixed, broken, differences with their intervals.

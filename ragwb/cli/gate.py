@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwb.cli.options import Format, OutputFormat, print_json, print_rows
+from ragwb.cli.eval_options import Report
+from ragwb.cli.options import Format, OutputFormat, Rubrics, Verdicts, print_json, print_rows
 from ragwb.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,12 +31,8 @@ def gate_command(
     baseline: Annotated[
         str | None, typer.Option(help=f"{_RUN}; or the JSON of an eval's report.")
     ] = None,
-    verdicts: Annotated[
-        list[Path] | None, typer.Option(help="A judge's verdicts on the run's answers.")
-    ] = None,
-    rubric: Annotated[
-        list[Path] | None, typer.Option(help="The rubric that the verdicts follow.")
-    ] = None,
+    verdicts: Verdicts = None,
+    rubric: Rubrics = None,
     rules: Annotated[
         Path | None, typer.Option(help="The hard rules, TOML; default those of ragwb.")
     ] = None,
@@ -47,9 +44,7 @@ def gate_command(
     summary: Annotated[
         Path | None, typer.Option(help=f"Add Markdown to this file; default ${SUMMARY_ENV}.")
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write REPORT.json, REPORT.md and REPORT.html.")
-    ] = None,
+    report: Report = None,
     output: OutputFormat = Format.table,
 ) -> None:
     """Hold a run against a policy: safety, floors, regression, budget; every blocker is named.

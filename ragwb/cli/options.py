@@ -25,6 +25,10 @@ class Format(StrEnum):
     csv = "csv"
 
 
+Verdicts = Annotated[
+    list[Path] | None, typer.Option(help="A judge's verdicts on the run's answers.")
+]
+Rubrics = Annotated[list[Path] | None, typer.Option(help="The rubric that the verdicts follow.")]
 OutputFormat = Annotated[Format, typer.Option("--format", help="How results go to stdout.")]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragwb.cli.options import Format, OutputFormat, print_json, print_rows
-from ragwb.errors import UsageError
+from ragwb.errors import RunError, UsageError
 from ragwb.html import plain, terminal_json
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 runs_app = typer.Typer(no_args_is_help=True)
 
 MOST_TABLE_ROWS = 10_000
-STOPPED = 130  # what a shell gives a program that Ctrl-C ended
 
 Rows = list[dict[str, Any]]
 
@@ -114,8 +113,7 @@ def query(
         with open_query(sql) as found:
             _PRINTED[output](found.row_batches())
     except KeyboardInterrupt:
-        typer.echo("ragwb: the query was stopped", err=True)
-        raise typer.Exit(STOPPED) from None
+        raise RunError("the query was stopped") from None
     for run_id, why in found.left_out.items():
         typer.echo(f"ragwb: run {plain(run_id)} is {why} and in no view", err=True)
 

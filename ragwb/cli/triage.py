@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragwb.cli.options import Format, OutputFormat, parse_identities, print_json, print_rows
+from ragwb.cli.eval_options import Identities, TokenCommand, TokenFile
+from ragwb.cli.options import (
+    Format,
+    OutputFormat,
+    Rubrics,
+    Verdicts,
+    parse_identities,
+    print_json,
+    print_rows,
+)
 from ragwb.errors import GoldenError, UsageError
 from ragwb.html import plain
 
@@ -42,22 +51,14 @@ def triage_command(
         str | None, typer.Option(help="Where to ask /explain; default the run's service.")
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Questions under way at once.")] = 4,
-    token_file: Annotated[Path | None, typer.Option(help="A file that holds the token.")] = None,
-    token_command: Annotated[
-        str | None, typer.Option(help="A command that prints the token.")
-    ] = None,
-    identity: Annotated[
-        list[str] | None, typer.Option(help="LABEL=TOKEN_FILE for cases with that access label.")
-    ] = None,
+    token_file: TokenFile = None,
+    token_command: TokenCommand = None,
+    identity: Identities = None,
     rules: Annotated[
         Path | None, typer.Option(help="The hard rules of answers, TOML; default those of ragwb.")
     ] = None,
-    verdicts: Annotated[
-        list[Path] | None, typer.Option(help="A judge's verdicts on the run's answers.")
-    ] = None,
-    rubric: Annotated[
-        list[Path] | None, typer.Option(help="The rubric that the verdicts follow.")
-    ] = None,
+    verdicts: Verdicts = None,
+    rubric: Rubrics = None,
     output: OutputFormat = Format.table,
 ) -> None:
     """Say where each failed case lost its evidence, and what proves it.

@@ -73,6 +73,16 @@ def compare_outcomes(baseline: Outcomes, candidate: Outcomes) -> Comparison:
         MetricError: they are cut at different K.
         UsageError: they have no case in common, or measure different things.
     """
+    found = paired_outcomes(baseline, candidate)
+    return found.with_patterns(find_patterns(found))
+
+
+def paired_outcomes(baseline: Outcomes, candidate: Outcomes) -> Comparison:
+    """The comparison of two sides without its patterns, which take every figure's intervals.
+
+    Raises:
+        MetricError, UsageError: as `compare_outcomes`.
+    """
     if baseline.k != candidate.k:
         raise MetricError(
             f"{plain(baseline.name)} is cut at K {baseline.k} and {plain(candidate.name)} at "
@@ -90,7 +100,7 @@ def compare_outcomes(baseline: Outcomes, candidate: Outcomes) -> Comparison:
             f"{plain(baseline.name)} and {plain(candidate.name)} have no case in common: compare "
             "runs of one golden set, or of two versions of it"
         )
-    found = Comparison(
+    return Comparison(
         baseline=baseline,
         candidate=candidate,
         k=baseline.k,
@@ -100,7 +110,6 @@ def compare_outcomes(baseline: Outcomes, candidate: Outcomes) -> Comparison:
         conditions=conditions(baseline.manifest, candidate.manifest),
         notes=notes,
     )
-    return found.with_patterns(find_patterns(found))
 
 
 def _opened(run: Run | str | Path, settings: Settings | None) -> Run:

@@ -20,7 +20,7 @@ from ragwb.decide.patterns import Pattern
 from ragwb.decide.wording import delta_table, words_of
 from ragwb.errors import UsageError
 from ragwb.measure.facts import TAG
-from ragwb.measure.shown import json_number, json_value, text_rows
+from ragwb.measure.shown import json_row, text_rows
 from ragwb.measure.statistics import RESAMPLES, SEED, holm
 
 INTERVALS = (
@@ -152,7 +152,7 @@ class Comparison:
         """The row of `deltas` of one figure; None when there is none."""
         deltas = self._deltas()
         rows = deltas[deltas["metric"] == metric].to_dict("records")
-        return _json_row(rows[0]) if rows else None
+        return json_row(rows[0]) if rows else None
 
     def flips(self) -> Flips:
         """How many cases changed sides, and whether chance explains them."""
@@ -209,13 +209,13 @@ class Comparison:
             "still_passing": list(self.still_passing),
             "unstable": list(self.unstable),
             "left_out": [one.to_dict() for one in self.left_out],
-            "deltas": [_json_row(row) for row in self._deltas().to_dict("records")],
+            "deltas": [json_row(row) for row in self._deltas().to_dict("records")],
             "flips": self.flips().to_dict(),
             "slices": {
-                name: [_json_row(row) for row in self.flips_by(name).to_dict("records")]
+                name: [json_row(row) for row in self.flips_by(name).to_dict("records")]
                 for name in self.fields()
             },
-            "patterns": [_pattern_row(pattern) for pattern in self.patterns],
+            "patterns": [pattern.to_dict() for pattern in self.patterns],
         }
 
     def __repr__(self) -> str:
@@ -288,20 +288,3 @@ def _adjusted(frame: pd.DataFrame) -> pd.Series[Any]:
         for _, rows in tested.groupby("metric")
     ]
     return pd.concat(parts).reindex(frame.index) if parts else pd.Series(np.nan, frame.index)
-
-
-def _json_row(row: dict[Any, Any]) -> dict[str, Any]:
-    return {
-        str(name): json_number(value) if isinstance(value, float) else json_value(value)
-        for name, value in row.items()
-    }
-
-
-def _pattern_row(pattern: Pattern) -> dict[str, Any]:
-    return {
-        "code": pattern.code,
-        "title": pattern.title,
-        "sentence": pattern.sentence,
-        "case_ids": list(pattern.case_ids),
-        "look_at": pattern.look_at,
-    }

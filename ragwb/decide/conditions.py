@@ -296,7 +296,7 @@ def _below(name: str, baseline: Any, candidate: Any) -> Iterator[Factor]:
 
 def _set_aside(leaf: Factor, found: list[Factor]) -> SetAside | None:
     for rule in RULES:
-        if not _is_within(leaf.name, rule.field):
+        if not is_within(leaf.name, rule.field):
             continue
         if not rule.after:
             return SetAside(leaf.name, leaf.baseline, leaf.candidate, rule.reason)
@@ -311,13 +311,14 @@ def _cause(leaf: Factor, rule: Rule, found: list[Factor]) -> Factor | None:
     """What a leaf follows from: of several the one that the rule names first."""
     for place in rule.after:
         for cause in found:
-            other = cause.name != leaf.name and _is_within(cause.name, place)
+            other = cause.name != leaf.name and is_within(cause.name, place)
             if other and rule.holds(leaf, cause):
                 return cause
     return None
 
 
-def _is_within(name: str, place: str) -> bool:
+def is_within(name: str, place: str) -> bool:
+    """Whether a name is a place of the manifest, or stands below it."""
     return name == place or name.startswith(f"{place}.")
 
 

@@ -106,21 +106,43 @@ def _mean_row(
     is_binary = n > 0 and _is_rate(name) and bool(np.isin([b, a], (0.0, 1.0)).all())
     won, lost = _won_lost(name, a - b)
     return {
-        "metric": name,
-        "baseline": _mean(b),
-        "candidate": _mean(a),
+        **_row(name, _mean(b), _mean(a), interval, n=n, n_pairs=len(before), moved=(won, lost)),
+        # The mean of the differences, which rounds otherwise than the difference of the means.
         "delta": _mean(a - b),
+        "p": mcnemar(won, lost) if is_binary else None,
+        "counts": _counts(b, a) if is_binary and n <= SMALL_N else None,
+        "weighted": _number(weighted_mean(a - b, weights[both])),
+    }
+
+
+def _row(
+    name: str,
+    baseline: float | None,
+    candidate: float | None,
+    interval: Interval | None,
+    *,
+    n: int,
+    n_pairs: int,
+    moved: tuple[int, int],
+) -> Row:
+    """A figure without a test, counts or weights; `moved`: cases that are better, and worse."""
+    won, lost = moved
+    return {
+        "metric": name,
+        "baseline": baseline,
+        "candidate": candidate,
+        "delta": None if baseline is None or candidate is None else candidate - baseline,
         "low": interval.low if interval else None,
         "high": interval.high if interval else None,
         "n": n,
-        "n_excluded": len(before) - n,
+        "n_excluded": n_pairs - n,
         "win": won,
         "tie": n - won - lost,
         "loss": lost,
-        "p": mcnemar(won, lost) if is_binary else None,
+        "p": None,
         "direction": _direction(name),
-        "counts": _counts(b, a) if is_binary and n <= SMALL_N else None,
-        "weighted": _number(weighted_mean(a - b, weights[both])),
+        "counts": None,
+        "weighted": None,
     }
 
 
@@ -134,25 +156,9 @@ def _shared_row(name: str, before: Floats, after: Floats, sides: Sides) -> Row:
     (b, a) = (_number(num.sum() / den.sum()) if den.any() else None for num, den in parts)
     interval = bootstrap_ratio_change(*parts) if b is not None and a is not None else None
     either = ~np.isnan(before) | ~np.isnan(after)
-    won, lost = _won_lost(name, (after - before)[~np.isnan(after - before)])
+    moved = _won_lost(name, (after - before)[~np.isnan(after - before)])
     n = int(either.sum())
-    return {
-        "metric": name,
-        "baseline": b,
-        "candidate": a,
-        "delta": None if b is None or a is None else a - b,
-        "low": interval.low if interval else None,
-        "high": interval.high if interval else None,
-        "n": n,
-        "n_excluded": len(before) - n,
-        "win": won,
-        "tie": n - won - lost,
-        "loss": lost,
-        "p": None,
-        "direction": _direction(name),
-        "counts": None,
-        "weighted": None,
-    }
+    return _row(name, b, a, interval, n=n, n_pairs=len(before), moved=moved)
 
 
 def _parts(
@@ -183,27 +189,11 @@ def _latency_rows(sides: Sides) -> Iterator[Row]:
     before, after = (
         Observed(place[one.case[has_both[one.case]]], one.values[has_both[one.case]]) for one in two
     )
-    won, lost = _won_lost("p50_ms", _case_means(after, n) - _case_means(before, n))
+    moved = _won_lost("p50_ms", _case_means(after, n) - _case_means(before, n))
     for name, q in PERCENTILES.items():
         b, a = percentile(before.values, q), percentile(after.values, q)
         interval = percentile_change(before, after, n, q)
-        yield {
-            "metric": name,
-            "baseline": b,
-            "candidate": a,
-            "delta": None if a is None or b is None else a - b,
-            "low": interval.low if interval else None,
-            "high": interval.high if interval else None,
-            "n": n,
-            "n_excluded": n_pairs - n,
-            "win": won,
-            "tie": n - won - lost,
-            "loss": lost,
-            "p": None,
-            "direction": "lower",
-            "counts": None,
-            "weighted": None,
-        }
+        yield _row(name, b, a, interval, n=n, n_pairs=n_pairs, moved=moved)
 
 
 def timed_alike(baseline: Outcomes, candidate: Outcomes) -> bool:
@@ -214,15 +204,9 @@ def timed_alike(baseline: Outcomes, candidate: Outcomes) -> bool:
 def _apart_rows(before: Observed, after: Observed, n_pairs: int) -> Iterator[Row]:
     """Latencies of different work, each side's own and no difference of them."""
     for name, q in PERCENTILES.items():
-        yield {
-            **dict.fromkeys(("delta", "low", "high", "p", "counts", "weighted")),
-            **dict.fromkeys(("n", "win", "tie", "loss"), 0),
-            "metric": name,
-            "baseline": percentile(before.values, q),
-            "candidate": percentile(after.values, q),
-            "n_excluded": n_pairs,
-            "direction": "lower",
-        }
+        b, a = percentile(before.values, q), percentile(after.values, q)
+        row = _row(name, b, a, None, n=0, n_pairs=n_pairs, moved=(0, 0))
+        yield {**row, "delta": None}
 
 
 def _latencies(side: Outcomes, case_ids: pd.Index[Any]) -> Observed:

@@ -18,7 +18,6 @@ from ragwb.golden.passages import ResolvedCase
 from ragwb.measure.answer_scores import FIGURES as ANSWER_FIGURES
 from ragwb.measure.answer_scores import LOWER_IS_BETTER, AnswerScores
 from ragwb.measure.answered import JudgedAnswer
-from ragwb.measure.answers import score_answers
 from ragwb.measure.cost import COSTS, PERCENTILES, percentile
 from ragwb.measure.counted import CaseCounts
 from ragwb.measure.coverage import FIGURES as PASSAGE_FIGURES
@@ -26,12 +25,12 @@ from ragwb.measure.facts import TAG
 from ragwb.measure.metric import HEADLINE, Metric
 from ragwb.measure.rule_pack import RulePack, load_pack
 from ragwb.measure.summary import Scores
-from ragwb.runs.answered import answered_cases
+from ragwb.runs.answered import score_answers
 from ragwb.runs.kinds import Kind, Timed, kind_of, timed_of, without_answers
 from ragwb.runs.manifest import RunManifest
 from ragwb.runs.scoring import score
 from ragwb.runs.store import Run, collector_paused
-from ragwb.runs.traces import load_traces
+from ragwb.runs.traces import Traces, load_traces
 
 Pair = tuple[str, int]
 
@@ -128,6 +127,7 @@ def outcomes_of(
     kind: Kind | None = None,
     verdicts: Mapping[Pair, JudgedAnswer] | None = None,
     rules: RulePack | str | Path | None = None,
+    traces: Traces | None = None,
 ) -> Outcomes:
     """The outcomes of a saved run.
 
@@ -138,6 +138,7 @@ def outcomes_of(
             tells.
         verdicts: what a judge or a person said of answers, by (case id, repeat).
         rules: the hard rules for answers; by default those that come with ragwb.
+        traces: of this run, when they were loaded before.
 
     Raises:
         MetricError: K is outside 1..top K.
@@ -150,10 +151,13 @@ def outcomes_of(
     if kind == "answers" and asked == "retrieval":
         raise without_answers(run)
     retrieval = score(run, k)
-    answers, golden = None, None
+    answers = None
     if (kind or asked) == "answers":
-        answers, golden = _answers(run, _pack(rules), verdicts)
-    golden = run.golden() if golden is None else golden
+        with collector_paused():
+            # The golden cases take longest to read, and stand in the traces.
+            traces = load_traces(run) if traces is None else traces
+            answers = score_answers(run, _pack(rules), judged=verdicts, traces=traces)
+    golden = run.golden() if traces is None else list(traces.cases.values())
     frame, metrics = _frame(golden, results, retrieval, answers, k)
     found = _safety(run, results, retrieval, answers, k)
     return Outcomes(
@@ -232,24 +236,6 @@ def _checked_k(run: Run, k: int | None) -> int:
 
 def _pack(rules: RulePack | str | Path | None) -> RulePack:
     return rules if isinstance(rules, RulePack) else load_pack(Path(rules) if rules else None)
-
-
-def _answers(
-    run: Run, pack: RulePack, judged: Mapping[Pair, JudgedAnswer] | None
-) -> tuple[AnswerScores, list[ResolvedCase]]:
-    """The scores of a run's answers and its golden cases, which take longest to read: once."""
-    with collector_paused():
-        traces = load_traces(run)
-        golden = list(traces.cases.values())
-        scores = score_answers(
-            answered_cases(run, traces),
-            pack,
-            golden=golden,
-            repeats=run.manifest.repeats,
-            judged=judged,
-            run_id=run.run_id,
-        )
-    return scores, golden
 
 
 def _frame(

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from ragwb.decide.chance import flips_needed
-from ragwb.decide.conditions import Conditions
-from ragwb.decide.outcomes import Outcomes
+from ragwb.decide.compared import Compared
+from ragwb.decide.conditions import is_within
 from ragwb.decide.stage_times import Moved, is_explained, slowest_cases
 from ragwb.decide.thresholds import ROUNDING
 from ragwb.html import plain
@@ -80,33 +80,6 @@ class Pattern:
             "case_ids": list(self.case_ids),
             "look_at": self.look_at,
         }
-
-
-class Compared(Protocol):
-    """What a pattern reads of a comparison."""
-
-    @property
-    def baseline(self) -> Outcomes:
-        """The one side."""
-
-    @property
-    def candidate(self) -> Outcomes:
-        """The other side."""
-
-    @property
-    def k(self) -> int:
-        """The cut of the results."""
-
-    @property
-    def conditions(self) -> Conditions:
-        """What changed besides."""
-
-    @property
-    def pairs(self) -> pd.DataFrame:
-        """A row a case: case_id, change, unstable, and figures as <name>_before, <name>_after."""
-
-    def deltas(self, by: str | None = None) -> pd.DataFrame:
-        """A row a figure: metric, baseline, delta, low, high, n, win, loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +233,7 @@ def slower_not_better(reading: Reading) -> Pattern | None:
     is_known, moved = is_explained(*sides, ids, factors, sign=1)
     if not is_known:
         return None
-    named = [f for f in factors if any(_is_part(f.name, part) for part in _SLOW_PARTS)]
+    named = [f for f in factors if any(is_within(f.name, part) for part in _SLOW_PARTS)]
     first = ", ".join(f"{factor.words} ({factor.values})" for factor in named)
     return Pattern(
         "SLOWER_NOT_BETTER",
@@ -354,10 +327,6 @@ def _delta(row: Mapping[Any, Any]) -> Delta:
 
 def _cases(mask: npt.NDArray[np.bool_]) -> str:
     return f"{int(mask.sum())} of {len(mask)} cases"
-
-
-def _is_part(name: str, part: str) -> bool:
-    return name == part or name.startswith(f"{part}.")
 
 
 def _most_of_it(moved: Moved | None) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
+from ragwb.decide.imported import RATES
 from ragwb.errors import MetricError
 from ragwb.html import plain
-from ragwb.measure.answer_scores import FIGURES
 from ragwb.measure.cost import COSTS, PERCENTILES
 
 _SPELLINGS: Mapping[str, str] = {
@@ -31,8 +31,6 @@ _BELOW_HIT_RATE = ("recall", "mrr", "ndcg", "map", "precision")
 # They count what stands in the first K, so a longer list can only hold more.
 _GROWING = ("recall", "hit_rate", "mrr")
 _COUNTS = frozenset({"forbidden_claims"})
-_PASSAGES = ("passage_recall", "passage_precision", "passage_iou")
-_RATES = (frozenset(FIGURES) - _COUNTS) | {*_FAMILY, *_PASSAGES, "duplicate_rate"}
 # A figure is taken to be rounded to no fewer digits than this, and to those that it shows.
 _LEAST_DIGITS = 3
 _MOST_DIGITS = 12
@@ -100,7 +98,7 @@ def _figure(written: str, value: float) -> _Figure:
     match = _NAME.fullmatch(text) if len(text) <= _WIDTH else None
     if match is not None:
         name = _SPELLINGS.get(match["name"], match["name"])
-        if name in _RATES:
+        if name in RATES:
             return _Figure(written, name, int(match["k"]) if match["k"] else None, number)
     return _Figure(written, text, None, number)
 
@@ -119,7 +117,7 @@ def _out_of_range(figure: _Figure) -> list[str]:
         shown = "no number" if math.isnan(figure.value) else "infinite"
         name = plain(figure.written, width=_WIDTH)
         return [f"{name} is {shown}: give its value, or null where it is undefined"]
-    is_rate = figure.name in _RATES or figure.name.endswith("_rate")
+    is_rate = figure.name in RATES or figure.name.endswith("_rate")
     if is_rate and not 0 <= figure.value <= 1:
         return [f"{figure} is no rate: it must be between 0 and 1"]
     at_least_0 = figure.name in (*PERCENTILES, *COSTS, *_COUNTS) or figure.name.endswith("_ms")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 
 from ragwb.decide.chance import Flips
-from ragwb.decide.conditions import Conditions
-from ragwb.decide.outcomes import Outcomes
+from ragwb.decide.compared import Compared
 from ragwb.decide.pairing import LeftOut
 from ragwb.decide.stage_times import is_explained
 from ragwb.html import plain
@@ -23,56 +22,6 @@ _COARSE = ("_ms", "_tokens")
 _LEADS = ("correct_rate", "recall", "accepted")
 
 Row = dict[Any, Any]
-
-
-class Compared(Protocol):
-    """What words are made from: see `comparison.Comparison`."""
-
-    @property
-    def baseline(self) -> Outcomes:
-        """The one side."""
-
-    @property
-    def candidate(self) -> Outcomes:
-        """The other side."""
-
-    @property
-    def k(self) -> int:
-        """The cut of the results."""
-
-    @property
-    def pairs(self) -> pd.DataFrame:
-        """A row a pair."""
-
-    @property
-    def left_out(self) -> tuple[LeftOut, ...]:
-        """Cases in no figure."""
-
-    @property
-    def conditions(self) -> Conditions:
-        """How the two were made differently."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What else must be known, in sentences."""
-
-    @property
-    def broken(self) -> tuple[str, ...]:
-        """Cases that passed before, the gravest first."""
-
-    @property
-    def unstable(self) -> tuple[str, ...]:
-        """Pairs that fail in some repeats."""
-
-    @property
-    def is_same_run(self) -> bool:
-        """Whether both sides are one run."""
-
-    def flips(self) -> Flips:
-        """How many cases changed sides."""
-
-    def deltas(self) -> pd.DataFrame:
-        """A row a figure."""
 
 
 def words_of(compared: Compared) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ragwb.errors import DataError, Fault
 from ragwb.html import plain
-from ragwb.judge.rows import raise_faults, read_rows
+from ragwb.judge.rows import name_of, raise_faults, read_rows
 from ragwb.judge.rubric import MATERIAL, Kind
 from ragwb.judge.tags import TAG, read_tags
 
@@ -49,7 +49,7 @@ def load_items(path: str | Path, kind: Kind) -> list[Item]:
     """
     path, faults, items, seen = Path(path), list[Fault](), list[Item](), dict[str, str]()
     for where, row in read_rows(path):
-        item_id = _id(row.get("item_id"))
+        item_id = name_of(row.get("item_id"))
         material = {name: _text(value) for name, value in row.items() if _is_part(name)}
         found = list(_faults(item_id, material, kind, seen))
         try:
@@ -85,10 +85,6 @@ def _faults(
     needed = MATERIAL[kind][-2:] if kind == "pair" else MATERIAL[kind][-1:]
     found += [(name, "missing: it is what is judged") for name in needed if name not in material]
     return found
-
-
-def _id(said: Any) -> str:
-    return "" if said is None or isinstance(said, bool | list | dict) else str(said).strip()
 
 
 def _is_part(name: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ragwb.errors import DataError, Fault
 from ragwb.html import plain
-from ragwb.judge.rows import raise_faults, read_rows
+from ragwb.judge.rows import name_of, raise_faults, read_rows
 from ragwb.judge.rubric import MATERIAL
 from ragwb.judge.scale import Scale, Value, check_rating, read_value
 from ragwb.judge.tags import TAG, read_tags
@@ -83,7 +83,7 @@ def load_labels(path: str | Path, *, scales: Mapping[str, Scale] | None = None) 
     lines: dict[tuple[str, str, str], str] = {}
     n_empty = 0
     for where, row in read_rows(path):
-        item_id, annotator = (_name(row.get(key)) for key in ("item_id", "annotator"))
+        item_id, annotator = (name_of(row.get(key)) for key in ("item_id", "annotator"))
         said = list(_values(row))
         named = {"item_id": item_id, "annotator": annotator}
         if missing := [key for key, name in named.items() if not name]:
@@ -161,10 +161,6 @@ def _values(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
         if name not in SHOWN | {"item_id", "annotator", "tags"} and not name.startswith(TAG):
             yield name, value
-
-
-def _name(said: Any) -> str:
-    return "" if said is None or isinstance(said, bool | list | dict) else str(said).strip()
 
 
 def _is_empty(said: Any) -> bool:

@@ -115,3 +115,8 @@ def _json_rows(path: Path, text: str) -> Iterator[Row]:
         if not isinstance(row, dict):
             raise DataError(f"{path}:{number}: not an object")
         yield f"{path}:{number}", row
+
+
+def name_of(said: Any) -> str:
+    """An id or an annotator's name as text; empty where it is none."""
+    return "" if said is None or isinstance(said, bool | list | dict) else str(said).strip()

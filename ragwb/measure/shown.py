@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,17 @@ def json_value(value: Any) -> Any:
 def json_number(value: Any) -> float | None:
     """A number for JSON: null where pandas holds no value."""
     return None if pd.isna(value) else float(value)
+
+
+def json_row(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """A row of a frame for JSON: null where pandas holds no value; lists as they are."""
+    return {str(name): _json(value) for name, value in row.items()}
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, list):
+        return value
+    return json_number(value) if isinstance(value, float) else json_value(value)
 
 
 def weighted_mean(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> float:

@@ -12,7 +12,7 @@ from ragwb.html import plain
 from ragwb.judge.answers import RunAnswer, items_of, judged_answers, run_answers_of
 from ragwb.judge.rubric import Kind, Rubric, default_rubric, load_rubric
 from ragwb.judge.scale import Value
-from ragwb.judge.standing import Acceptance, Standing, accept
+from ragwb.judge.standing import Acceptance, JudgePolicy, Standing, accept
 from ragwb.judge.verdicts import Verdicts, load_verdicts
 from ragwb.measure.answered import JudgedAnswer
 from ragwb.report.judging import standing_of
@@ -117,6 +117,7 @@ def consult_judges(
     *,
     rubrics: Sequence[str | Path] = (),
     broken: Mapping[Pair, bool],
+    policy: JudgePolicy | None = None,
     settings: Settings | None = None,
 ) -> Judging:
     """What the verdicts of some files say of a run's answers.
@@ -127,6 +128,8 @@ def consult_judges(
             whole answers and one of support.
         rubrics: files of the rubrics that they follow, beside those that come with ragwb.
         broken: whether an answer breaks a hard rule, by case id and repeat.
+        policy: what a calibration must show before a judge may block; by default kappa 0.6 on 50
+            labelled items.
         settings: where calibrations are on record; default the settings in force.
 
     Raises:
@@ -138,7 +141,7 @@ def consult_judges(
     answers = run_answers_of(run)
     by_kind: dict[str, RunJudge] = {}
     for path in files:
-        judge = _judge(Path(path), known, answers, run, settings)
+        judge = _judge(Path(path), known, answers, run, policy, settings)
         if judge.rubric.kind in by_kind:
             raise UsageError(
                 f"{path}: a second judge of kind {judge.rubric.kind}: give one of each"
@@ -159,6 +162,7 @@ def _judge(
     known: Sequence[Rubric],
     answers: Sequence[RunAnswer],
     run: Run,
+    policy: JudgePolicy | None,
     settings: Settings | None,
 ) -> RunJudge:
     verdicts = load_verdicts(path)
@@ -171,9 +175,8 @@ def _judge(
     scored = {one.item_id for one in verdicts.verdicts if one.scores}
     why = verdicts.unscored()
     unscored = {name: why.get(name, "no verdict") for name in asked if name not in scored}
-    return RunJudge(
-        verdicts, rubric, standing_of(rubric, verdicts, settings=settings), asked, unscored
-    )
+    standing = standing_of(rubric, verdicts, policy, settings)
+    return RunJudge(verdicts, rubric, standing, asked, unscored)
 
 
 def _check_answers(path: Path, verdicts: Verdicts, lengths: Mapping[str, int], run: Run) -> None:

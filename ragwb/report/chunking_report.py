@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragwb.html import escape_markdown as md
 from ragwb.report import chunking_sections as sections
-from ragwb.report.files import ReportFiles
+from ragwb.report.files import ReportFiles, write_files
 from ragwb.report.markdown import headline_lines, table_lines
-from ragwb.report.notebook import run_notebook, write_atomically
-from ragwb.settings import shared_file
 
 if TYPE_CHECKING:
     from ragwb.sweep.outcome import ChunkingSweep
@@ -36,13 +33,8 @@ def write_chunking_report(
         UsageError: a file cannot be written.
         ReportError: the notebook failed; the other two files are there by then.
     """
-    files = ReportFiles(*(base.with_name(base.name + end) for end in (".json", ".md", ".html")))
-    text = json.dumps(sweep.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
-    write_atomically(files.json, text + "\n")
-    write_atomically(files.markdown, chunking_to_markdown(sweep))
-    notebook = shared_file("notebooks", CHUNKING_NOTEBOOK)
-    run_notebook(notebook, dict(parameters), files.html, cwd=Path.cwd())
-    return files
+    markdown = chunking_to_markdown(sweep)
+    return write_files(sweep.to_dict(), markdown, CHUNKING_NOTEBOOK, parameters, base)
 
 
 def chunking_to_markdown(sweep: ChunkingSweep) -> str:

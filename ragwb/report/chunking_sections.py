@@ -48,7 +48,7 @@ def overview(sweep: ChunkingSweep) -> Panel:
     warnings = [line for line in words if "knows no meaning" in line or " failed: " in line]
     steps = [line for line in words[1:] if line not in warnings]
     return verdict_panel(
-        "neutral" if best.is_flat else "compared",
+        "neutral",
         sweep.labels[best.point],
         words=f"at {best.cut}, {best.words}",
         steps=[line for line in steps if not line.startswith(f"At {best.cut} ")],

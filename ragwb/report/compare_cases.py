@@ -86,7 +86,9 @@ class _Opened:
         if outcomes.run is None:
             raise UsageError(f"{plain(outcomes.name)} holds figures only: cases open of saved runs")
         traces = load_traces(outcomes.run)
-        answers = score_answers(outcomes.run, _pack(rules)) if is_answered else None
+        answers = None
+        if is_answered:
+            answers = score_answers(outcomes.run, _pack(rules), traces=traces)
         found = triage_traces(traces, k=k, scores=answers)
         return cls(outcomes.name, k, traces, {one.case_id: one for one in found.cases}, answers)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +9,8 @@ from typing import TYPE_CHECKING
 from ragwb.errors import UsageError
 from ragwb.html import escape_markdown as md
 from ragwb.report import compare_sections as sections
-from ragwb.report.files import ReportFiles
+from ragwb.report.files import ReportFiles, write_files
 from ragwb.report.markdown import headline_lines, table_lines
-from ragwb.report.notebook import run_notebook, write_atomically
-from ragwb.settings import shared_file
 from ragwb.view.compared import CHANGE_WORDS
 
 if TYPE_CHECKING:
@@ -39,10 +36,6 @@ def write_compare_report(
     runs = comparison.baseline.run, comparison.candidate.run
     if runs[0] is None or runs[1] is None:
         raise UsageError("a report opens cases: compare two saved runs")
-    files = ReportFiles(*(base.with_name(base.name + end) for end in (".json", ".md", ".html")))
-    text = json.dumps(comparison.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
-    write_atomically(files.json, text + "\n")
-    write_atomically(files.markdown, compare_to_markdown(comparison))
     parameters = {
         "baseline": str(runs[0].path.absolute()),
         "candidate": str(runs[1].path.absolute()),
@@ -50,9 +43,8 @@ def write_compare_report(
         "by": by,
         "rules": rules,
     }
-    notebook = shared_file("notebooks", COMPARE_NOTEBOOK)
-    run_notebook(notebook, parameters, files.html, cwd=Path.cwd())
-    return files
+    markdown = compare_to_markdown(comparison)
+    return write_files(comparison.to_dict(), markdown, COMPARE_NOTEBOOK, parameters, base)
 
 
 def compare_to_markdown(comparison: Comparison) -> str:

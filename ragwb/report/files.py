@@ -64,7 +64,7 @@ def write_report(evaluation: Evaluation, base: Path) -> ReportFiles:
         "limits": {threshold.name: threshold.limit for threshold in evaluation.thresholds},
     }
     markdown = to_markdown(evaluation)
-    return _write(evaluation.to_dict(), markdown, RETRIEVAL_NOTEBOOK, parameters, base)
+    return write_files(evaluation.to_dict(), markdown, RETRIEVAL_NOTEBOOK, parameters, base)
 
 
 def write_answer_report(
@@ -88,19 +88,41 @@ def write_answer_report(
         **files,
     }
     markdown = answers_to_markdown(evaluation)
-    return _write(evaluation.to_dict(), markdown, ANSWER_NOTEBOOK, parameters, base)
+    return write_files(evaluation.to_dict(), markdown, ANSWER_NOTEBOOK, parameters, base)
 
 
-def _write(
+def write_files(
     report: Mapping[str, Any],
     markdown: str,
     notebook: str,
     parameters: Mapping[str, Any],
     base: Path,
 ) -> ReportFiles:
+    """Write `<base>.json`, `.md`, and `.html` by a notebook, each replaced in one step.
+
+    Args:
+        report: what the JSON holds.
+        markdown: the whole text.
+        notebook: its file's name, such as `40_compare.ipynb`.
+        parameters: of the notebook; paths absolute.
+        base: the path without an ending; parents are made. A dot in its name is part of the name.
+    Raises:
+        UsageError: a file cannot be written.
+        ReportError: the notebook failed; the other two files are there by then.
+    """
+    files = write_data(report, markdown, base)
+    run_notebook(shared_file("notebooks", notebook), parameters, files.html, cwd=Path.cwd())
+    return files
+
+
+def write_data(report: Mapping[str, Any], markdown: str, base: Path) -> ReportFiles:
+    """Write `<base>.json` and `.md`, and say where the page belongs.
+
+    Raises:
+        UsageError: a file cannot be written.
+    """
     files = ReportFiles(*(base.with_name(base.name + end) for end in (".json", ".md", ".html")))
     text = json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False)
     write_atomically(files.json, text + "\n")
     write_atomically(files.markdown, markdown)
-    run_notebook(shared_file("notebooks", notebook), parameters, files.html, cwd=Path.cwd())
     return files

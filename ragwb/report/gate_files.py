@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from ragwb.decide.gate.result import MOST_NAMES, GateResult, RuleResult, Status
 from ragwb.errors import UsageError
 from ragwb.html import escape_markdown as md
 from ragwb.html import visible
+from ragwb.report.files import write_data
 from ragwb.report.markdown import table_lines
 from ragwb.report.notebook import write_atomically
 
@@ -170,14 +170,9 @@ def write_gate_report(result: GateResult, base: Path) -> tuple[Path, Path, Path]
     Raises:
         UsageError: a file cannot be written.
     """
-    json_path, markdown, page = (
-        base.with_name(base.name + end) for end in (".json", ".md", ".html")
-    )
-    text = json.dumps(result.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
-    write_atomically(json_path, text + "\n")
-    write_atomically(markdown, gate_to_markdown(result))
-    write_atomically(page, gate_to_html(result))
-    return json_path, markdown, page
+    files = write_data(result.to_dict(), gate_to_markdown(result), base)
+    write_atomically(files.html, gate_to_html(result))
+    return files.json, files.markdown, files.html
 
 
 def gate_to_html(result: GateResult) -> str:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragwb.decide.gate.gate import gate as gate_run
 from ragwb.decide.gate.policy import Policy, load_policy
 from ragwb.decide.gate.result import GateResult
-from ragwb.judge.standing import JudgePolicy, Standing, accept
+from ragwb.judge.standing import JudgePolicy, Standing
 from ragwb.measure.answered import JudgedAnswer
 from ragwb.measure.rule_pack import load_pack
-from ragwb.report.answer_judging import FIGURES_OF_KIND, Judging, consult_judges
-from ragwb.report.judging import standing_of
+from ragwb.report.answer_judging import FIGURES_OF_KIND, consult_judges
 from ragwb.runs.answered import score_answers
 from ragwb.runs.store import Run, load_run
 
@@ -60,9 +58,16 @@ def gate(
         scores = score_answers(opened, pack)
         broken = {pair: bool(outcome.failures) for pair, outcome in scores.outcomes.items()}
         judging = consult_judges(
-            opened, verdicts, rubrics=rubrics, broken=broken, settings=settings
+            opened,
+            verdicts,
+            rubrics=rubrics,
+            broken=broken,
+            policy=JudgePolicy(policy.judge.min_kappa, policy.judge.min_labels),
+            settings=settings,
         )
-        judged, standings = _by_policy(judging, policy, broken, settings)
+        judged = judging.answers
+        for judge in judging.judges:
+            standings |= dict.fromkeys(FIGURES_OF_KIND[judge.rubric.kind], judge.standing)
     return gate_run(
         opened,
         policy,
@@ -72,24 +77,3 @@ def gate(
         rules=pack,
         settings=settings,
     )
-
-
-def _by_policy(
-    judging: Judging, policy: Policy, broken: Mapping[Pair, bool], settings: Settings | None
-) -> tuple[dict[Pair, JudgedAnswer], dict[str, Standing]]:
-    """What judges said, accepted as far as this policy lets each of them decide."""
-    wanted = JudgePolicy(policy.judge.min_kappa, policy.judge.min_labels)
-    standings: dict[str, Standing] = {}
-    judged = dict(judging.answers)
-    for judge in judging.judges:
-        standing = standing_of(judge.rubric, judge.verdicts, wanted, settings)
-        standings |= dict.fromkeys(FIGURES_OF_KIND[judge.rubric.kind], standing)
-        if judge.rubric.kind != "answer":
-            continue
-        for pair, opinion in judging.opinions.items():
-            rules_pass = not broken.get(pair, False)
-            decided = accept(rules_pass, opinion.scores, judge.rubric, standing).accepted
-            if pair in judged:
-                accepted = decided if standing.may_block else None
-                judged[pair] = replace(judged[pair], accepted=accepted)
-    return judged, standings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from ragwb.html import escape_markdown as md
 from ragwb.report import k_sections as sections
+from ragwb.report.files import write_files
 from ragwb.report.markdown import headline_lines, table_lines
-from ragwb.report.notebook import run_notebook, write_atomically
-from ragwb.settings import shared_file
+from ragwb.report.notebook import write_atomically
 from ragwb.sweep.budget import Budget
 from ragwb.view.interactive import live_page, live_panel
 from ragwb.view.k_charts import k_linked
@@ -60,13 +59,8 @@ def write_k_report(
         ReportError: the notebook failed; the other files are there by then.
     """
     budget = budget or Budget()
-    endings = (".json", ".md", ".html", ".interactive.html")
-    files = KReportFiles(*(base.with_name(base.name + ending) for ending in endings))
-    said = sweep.to_dict(budget, metric=metric)
-    text = json.dumps(said, ensure_ascii=False, indent=2, allow_nan=False)
-    write_atomically(files.json, text + "\n")
-    write_atomically(files.markdown, k_to_markdown(sweep, budget, metric=metric))
-    write_atomically(files.interactive, k_to_page(sweep, budget, metric=metric))
+    interactive = base.with_name(base.name + ".interactive.html")
+    write_atomically(interactive, k_to_page(sweep, budget, metric=metric))
     others = [run for run in sweep.measured.values() if run is not sweep.run]
     parameters = {
         "run": str(sweep.run.path.absolute()),
@@ -77,9 +71,10 @@ def write_k_report(
         "metric": metric,
         "by": by,
     }
-    notebook = shared_file("notebooks", K_NOTEBOOK)
-    run_notebook(notebook, parameters, files.html, cwd=Path.cwd())
-    return files
+    said = sweep.to_dict(budget, metric=metric)
+    markdown = k_to_markdown(sweep, budget, metric=metric)
+    files = write_files(said, markdown, K_NOTEBOOK, parameters, base)
+    return KReportFiles(files.json, files.markdown, files.html, interactive)
 
 
 def k_to_page(sweep: KSweep, budget: Budget | None = None, *, metric: str = "recall") -> str:

@@ -21,6 +21,7 @@ from ragwb.report.words import (
 from ragwb.sweep.k_cost import FROM_RUN, MEASURED, NOT_MEASURED
 from ragwb.sweep.k_result import P95, cost_cell
 from ragwb.sweep.k_steps import step_words
+from ragwb.view.case_parts import grid
 from ragwb.view.panel import Panel, frame_rows, stack, table_panel, text_table
 
 if TYPE_CHECKING:
@@ -198,17 +199,13 @@ def _named_table(rows: Sequence[Row], cases: Sequence[tuple[Sequence[str], ...]]
     """A table whose second and third column name cases, all of them behind a click."""
     columns = tuple(rows[0])
     numeric = columns[3:]
-    head = "".join(
-        tag("th", escape(name), scope="col", class_="num" if name in numeric else None)
-        for name in columns
-    )
-    body = ""
+    lines = []
     for row, named in zip(rows, cases, strict=True):
         cells = tag("td", escape(row[columns[0]]))
         cells += "".join(tag("td", _fold(case_ids)) for case_ids in named)
         cells += "".join(tag("td", cell(row[name]), class_="num") for name in numeric)
-        body += tag("tr", cells)
-    table = tag("table", tag("thead", tag("tr", head)) + tag("tbody", body), class_="rw")
+        lines.append(tag("tr", cells))
+    table = grid(columns, lines, words=3, class_="rw")
     html = tag("style", _LOOK) + tag("div", table, class_="rw-k-steps")
     return Panel(text_table(rows, columns), html)
 

@@ -13,6 +13,7 @@ from ragwb.report.compare_cases import open_cases
 from ragwb.report.weekly_markdown import weekly_to_markdown
 from ragwb.report.words import count, embedding_warning, run_line, verdict_panel
 from ragwb.view import trend_charts
+from ragwb.view.case_parts import grid
 from ragwb.view.compare_card import compare_card
 from ragwb.view.panel import Panel, fold, table_panel, text_table
 from ragwb.view.theme import chart_panel
@@ -121,9 +122,8 @@ def _changed(series: Series, change: str, places: Mapping[str, str]) -> Panel:
     heading = tag("h4", escape(title))
     if not found:
         return Panel(f"{title}\nnone", heading + tag("p", "None.", class_="rw-none"))
-    head = "".join(tag("th", escape(name), scope="col") for name in columns)
-    body = "".join(tag("tr", _changed_cells(row, places)) for row in found)
-    html = tag("table", tag("thead", tag("tr", head)) + tag("tbody", body), class_="rw")
+    lines = [tag("tr", _changed_cells(row, places)) for row in found]
+    html = grid(columns, lines, words=len(columns), class_="rw")
     return Panel(f"{title}\n{text_table(found, columns)}", heading + html)
 
 

@@ -63,6 +63,7 @@ def score_answers(
     pack: RulePack | None = None,
     *,
     judged: Mapping[Pair, JudgedAnswer] | None = None,
+    traces: Traces | None = None,
 ) -> AnswerScores:
     """The answer scores of a run.
 
@@ -70,18 +71,19 @@ def score_answers(
         run: a sealed run that asked for answers.
         pack: the hard rules; by default those that come with ragwb.
         judged: what a judge or a person said, by (case id, repeat).
+        traces: of this run, when they were loaded before.
 
     Raises:
         UsageError: the run only retrieved.
         DataError: the default pack is broken.
     """
-    cases = answered_cases(run)
+    cases = answered_cases(run, traces)
     if cases and all(one.error is None and one.mode is None for one in cases):
         raise without_answers(run)
     return score_answered(
         cases,
         load_pack() if pack is None else pack,
-        golden=run.golden(),
+        golden=run.golden() if traces is None else list(traces.cases.values()),
         repeats=run.manifest.repeats,
         judged=judged,
         run_id=run.run_id,

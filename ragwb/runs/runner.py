@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import httpx
 
@@ -16,13 +15,20 @@ from ragwb.files import write_whole
 from ragwb.golden.dataset import Dataset
 from ragwb.golden.passages import ResolvedCase, watch_forbidden
 from ragwb.records import MAX_TOP_K, Chunk
-from ragwb.runs.asking import Ask, Clients, OnProgress, Question, ask_all, check_same_call
+from ragwb.runs.asking import Ask, Clients, OnProgress, ask_all, check_same_call
 from ragwb.runs.evidence import Seen, complete_chunks, explain_lost, resolve_golden
 from ragwb.runs.files import disk_faults
 from ragwb.runs.id_space import check_id_space
 from ragwb.runs.journal import JOURNAL, Journal, locked
-from ragwb.runs.manifest import RunManifest, diff_manifests, package_versions, service_fields
+from ragwb.runs.manifest import RunManifest, diff_manifests
 from ragwb.runs.results import Result, result_from_line
+from ragwb.runs.starting import (
+    check_labels,
+    check_range,
+    in_own_words,
+    new_manifest,
+    questions_of,
+)
 from ragwb.runs.store import Run, find_run, load_golden, load_manifest
 from ragwb.runs.tables import write_tables
 from ragwb.runs.writer import (
@@ -31,10 +37,8 @@ from ragwb.runs.writer import (
     asked_cases,
     close_run,
     golden_lines,
-    new_run_id,
     remove_empty_run,
     start_run,
-    utc_now,
 )
 from ragwb.settings import Settings
 from ragwb.sources.background import run_in_thread
@@ -170,12 +174,12 @@ def run_answers(
 
 
 def _make(plan: _Plan) -> Run:
-    _check_range("top_k", plan.top_k, 1, MAX_TOP_K)
-    _check_range("repeats", plan.repeats, 1, None)
-    _check_range("concurrency", plan.concurrency, 1, None)
+    check_range("top_k", plan.top_k, 1, MAX_TOP_K)
+    check_range("repeats", plan.repeats, 1)
+    check_range("concurrency", plan.concurrency, 1)
     if not plan.timeout_s > 0:
         raise UsageError(f"timeout {plan.timeout_s:g}: must be more than 0 seconds")
-    _check_labels(plan.dataset, plan.identities)
+    check_labels(plan.dataset, plan.identities)
     if plan.resume is not None:
         plan.resumed = _resumable(plan.resume, plan.settings)
     try:
@@ -200,7 +204,7 @@ async def _run(plan: _Plan) -> Run:
         manifest = _manifest(plan, said)
         if plan.resumed is None:
             resolved, known = await resolve_golden(plan.dataset, clients, plan.chunks)
-            service = _in_own_words(said[None])
+            service = in_own_words(said[None])
             with start_run(plan.settings.runs_dir, manifest, resolved, service) as folder:
                 return await _fill(plan, folder, manifest, resolved, known, clients)
         with reopened(plan.resumed, manifest) as (started, resolved):
@@ -223,7 +227,7 @@ async def _fill(
         check_same_call(journal, plan.ask)
         with disk_faults(folder, f"go on with --resume {manifest.run_id}"):
             await ask_all(
-                _questions(resolved, plan.repeats),
+                questions_of(resolved, range(1, plan.repeats + 1)),
                 clients,
                 journal,
                 ask=plan.ask,
@@ -266,15 +270,6 @@ async def _seal(
     return close_run(folder, manifest, watched, written, chunks)
 
 
-def _questions(resolved: Sequence[ResolvedCase], repeats: int) -> list[Question]:
-    """A repeat is a whole pass: all cases once, then all again."""
-    return [
-        Question(case.case.id, repeat, case.case.question, case.case.access)
-        for repeat in range(1, repeats + 1)
-        for case in asked_cases(resolved)
-    ]
-
-
 def _results(resolved: Sequence[ResolvedCase], repeats: int, journal: Journal) -> Iterator[Result]:
     """The journal's results in the order of the tables: the golden set's, then repeats."""
     for case in asked_cases(resolved):
@@ -282,33 +277,16 @@ def _results(resolved: Sequence[ResolvedCase], repeats: int, journal: Journal) -
             yield result_from_line(journal.read((case.case.id, repeat)))
 
 
-def _in_own_words(said: FullManifest | None) -> dict[str, Any]:
-    return {} if said is None else said.model_dump(mode="json", by_alias=True, exclude_unset=True)
-
-
 def _manifest(plan: _Plan, said: Mapping[str | None, FullManifest | None]) -> RunManifest:
-    default = said[None]
-    labelled = {label: own for label, own in said.items() if label is not None}
-    now = utc_now()
-    asked = {
-        "base_url": plan.settings.base_url,
-        "dataset_hash": plan.dataset.content_hash,
-        "top_k": plan.top_k,
-        "repeats": plan.repeats,
-        "identities": sorted(plan.identities),
-        "service": _in_own_words(default),
-    }
-    return RunManifest(
-        run_id=new_run_id(asked, now),
-        created_at=now.isoformat(),
-        base_url=plan.settings.base_url,
-        dataset_version=plan.dataset.version,
-        dataset_hash=plan.dataset.content_hash,
+    return new_manifest(
+        plan.dataset,
+        plan.settings.base_url,
+        said,
         top_k=plan.top_k,
         repeats=plan.repeats,
         concurrency=plan.concurrency,
-        packages=package_versions(),
-        **service_fields(default, labelled, answers=plan.ask is ServiceClient.answer),
+        answers=plan.ask is ServiceClient.answer,
+        asked={"repeats": plan.repeats, "identities": sorted(plan.identities)},
     )
 
 
@@ -352,22 +330,6 @@ def _check_same_conditions(started: RunManifest, manifest: RunManifest) -> None:
             f"run {started.run_id} cannot go on: {first.field} was {first.baseline!r} when it "
             f"started and is {first.candidate!r} now; start a new run"
         )
-
-
-def _check_range(name: str, value: int, low: int, high: int | None) -> None:
-    if value < low or (high is not None and value > high):
-        allowed = f"from {low} to {high}" if high is not None else f"of at least {low}"
-        raise UsageError(f"{name} {value}: must be a whole number {allowed}")
-
-
-def _check_labels(dataset: Dataset, identities: Mapping[str, Path]) -> None:
-    for case in dataset.cases:
-        label = case.access
-        if label is not None and case.is_asked and label not in identities:
-            raise UsageError(
-                f"case {case.id} is asked as {label!r}, which has no token: "
-                f"give --identity {label}=TOKEN_FILE"
-            )
 
 
 def interrupted(run_id: str | None) -> str:

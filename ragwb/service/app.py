@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -19,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ragwb.errors import SourceError
-from ragwb.records import Chunk, Chunking, Identity, Record, Retrieval, ServiceManifest
+from ragwb.records import Chunk, Record, Retrieval
 from ragwb.service.answering import answer_question
 from ragwb.service.auth import SCOPE_EVAL, SCOPE_EXPLAIN, SCOPE_HISTORY, identify, require
 from ragwb.service.chunks import chunks_by_document, chunks_by_id
@@ -43,11 +41,10 @@ from ragwb.service.requests import (
     RetrieveRequest,
     parse,
 )
+from ragwb.service.said import said_of
 from ragwb.service.visibility import Caller
 from ragwb.settings import EVAL_PATH
 
-PROTOCOL = "1"
-SERVICE_NAME = "reference"
 MAX_BODY_BYTES = 1024 * 1024
 RETRY_AFTER_S = 5
 # RFC 9110, 7.2: a name or a bracketed address and a port, and nothing like user@ beside them.
@@ -170,59 +167,11 @@ async def _read_body(request: Request) -> bytes:
 
 
 def _manifest(pipeline: Pipeline, caller: Caller, _body: bytes) -> dict[str, Any]:
-    config, meta, answerer = pipeline.config, pipeline.index.meta, pipeline.answerer
-    manifest = ServiceManifest(
-        protocol=PROTOCOL,
-        service=_service_name(pipeline),
-        code_version=code_version(),
-        knowledge_snapshot=meta["snapshot"],
-        index_version=meta["index_version"],
-        chunking=Chunking.model_validate(meta["chunking"]),
-        embedding_model=meta["model"],
-        embedding_dimensions=meta["dimensions"],
-        distance="cosine",
-        candidate_k=config.candidate_k,
-        threshold=config.threshold,
-        keyword="keyword" in config.channels,
-        rewrite=config.rewrite or False,
-        fusion=_fusion(config),
-        rerank=_rerank_name(config, meta["model"]),
-        context_budget_tokens=config.context_budget_tokens,
-        answer_model=answerer.model if answerer else None,
-        prompt_version=answerer.prompt_version if answerer else None,
-        temperature=answerer.temperature if answerer else None,
-        identity=Identity(
-            subject=caller.subject, tenant=caller.tenant, departments=list(caller.departments)
-        ),
-    )
     # Beside the protocol's fields: how much of the knowledge this identity can be shown at all.
     reasons = document_reasons(pipeline, caller, pipeline.clock())
     visible = int(visible_rows(pipeline.index, reasons).sum())
     total = len(pipeline.index.chunk_ids)
-    return {**_json(manifest), "chunks": {"total": total, "visible": visible}}
-
-
-def _service_name(pipeline: Pipeline) -> str:
-    """Name and version; with planted faults, so that nobody takes its answers for sound ones."""
-    name = f"{SERVICE_NAME} {_version()}"
-    return f"{name} with planted faults: {', '.join(pipeline.faults)}" if pipeline.faults else name
-
-
-def _fusion(config: ServiceConfig) -> dict[str, object]:
-    """How lists become the one that counts; from it and a trace other settings can be told."""
-    return {
-        "method": "rrf",
-        "k": config.rrf_k,
-        "weights": config.weights,
-        # Said also when no reranker runs, so that to switch it is a change in one field.
-        "rerank": {"method": "unit", "weight": config.rerank_weight},
-        "deduplicate": config.deduplicate,
-    }
-
-
-def _rerank_name(config: ServiceConfig, model: str) -> str | None:
-    # Its weight stands in the fusion: a change of it is a change in one field.
-    return f"sentence-maxsim, {model}" if config.rerank else None
+    return {**_json(said_of(pipeline, caller)), "chunks": {"total": total, "visible": visible}}
 
 
 def _retrieve(pipeline: Pipeline, caller: Caller, body: bytes) -> dict[str, Any]:
@@ -287,16 +236,3 @@ def _version() -> str:
     from ragwb import __version__
 
     return __version__
-
-
-def code_version() -> str:
-    """SHA-256 of the source files that an answer comes from: what code gave it.
-
-    A git hash would say nothing of local changes, and an installed wheel has none.
-    """
-    package = Path(__file__).parent.parent
-    digest = hashlib.sha256()
-    for folder in ("chat", "knowledge", "service"):
-        for path in sorted((package / folder).glob("*.py")):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return f"sha256:{digest.hexdigest()[:16]}"

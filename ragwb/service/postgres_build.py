@@ -124,10 +124,10 @@ def build_postgres(
     def make_rows() -> list[ChunkRow]:
         return list(chunk_rows(corpus, embedder, config.cache_dir, progress))
 
-    if not has_rows:
-        make_rows()  # into the cache: embedding takes too long to hold a lock meanwhile
+    # Made before the lock, for embedding takes too long to hold one meanwhile.
+    rows = None if has_rows else make_rows()
     meta = {**index_meta(corpus, embedder, config.chunking, version), "name": _name(config)}
-    _write(config, meta, corpus, make_rows)
+    _write(config, meta, corpus, lambda: make_rows() if rows is None else rows)
     return version
 
 

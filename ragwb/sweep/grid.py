@@ -192,7 +192,7 @@ def _size(values: Mapping[str, Sequence[Value]]) -> int:
 def _points(block: _Block, values: Mapping[str, Sequence[Value]]) -> Iterator[Point]:
     _check_overlaps(block, values)
     for combination in product(*(values[name] for name in FACTORS)):
-        yield Point(**dict(zip(FACTORS, combination, strict=True)))  # type: ignore[arg-type]
+        yield Point(**dict(zip(FACTORS, combination, strict=True)))  # type: ignore[arg-type]  # checked
 
 
 def _checked(block: _Block) -> dict[str, list[Value]]:

@@ -13,7 +13,14 @@ from ragwb import html
 from ragwb.decide.outcomes import lower_is_better
 from ragwb.errors import UsageError
 from ragwb.measure.answer_scores import AnswerScores
-from ragwb.measure.shown import interval_words, json_number, json_value, text_rows, value_words
+from ragwb.measure.shown import (
+    interval_words,
+    json_number,
+    json_row,
+    json_value,
+    text_rows,
+    value_words,
+)
 from ragwb.measure.statistics import RESAMPLES, SEED
 from ragwb.measure.summary import Scores
 from ragwb.runs.store import Run
@@ -178,7 +185,7 @@ class KSweep:
             "n_errors": scores.n_errors,
             "metric": metric,
             "recommendation": self.recommend(budget, metric=metric).to_dict(),
-            "figures": [_json_row(row) for row in self.frame.to_dict("records")],
+            "figures": [json_row(row) for row in self.frame.to_dict("records")],
             "steps": [step.to_dict() for step in self.steps],
             "pareto": {cost: list(self.pareto(cost, metric=metric)) for cost in _PRICES},
             "measured": {str(k): run.run_id for k, run in self.measured.items()},
@@ -254,10 +261,3 @@ def cost_cell(row: Mapping[str, Any], unit: str = "") -> str:
     if row["source"] in (FROM_RUN, MEASURED) and not pd.isna(row["value"]):
         return f"{row['value']:,.0f}{unit}"
     return str(row["source"]) if row["source"] != FROM_RUN else NOT_OBSERVED
-
-
-def _json_row(row: Mapping[Any, Any]) -> dict[str, Any]:
-    return {
-        str(name): json_number(value) if isinstance(value, float) else json_value(value)
-        for name, value in row.items()
-    }

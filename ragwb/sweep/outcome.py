@@ -11,7 +11,7 @@ import pandas as pd
 
 from ragwb import html
 from ragwb.errors import UsageError
-from ragwb.measure.shown import json_number, json_value, text_rows
+from ragwb.measure.shown import json_row, text_rows
 from ragwb.measure.statistics import RESAMPLES, SEED
 from ragwb.sweep.borders import Borders, borders_of
 from ragwb.sweep.cuts import Cut
@@ -106,7 +106,7 @@ class ChunkingSweep:
             raise UsageError(f"part {part!r}: one of {', '.join(PARTS)}")
         if part != "all" and self.split is None:
             raise UsageError("this sweep has no split: make one with --held-out")
-        return replace(self, part=part, _kept={})
+        return replace(self, part=part)
 
     def result(self, point: Point | str) -> PointResult:
         """The result of a point, by its name or the beginning of it.
@@ -256,7 +256,7 @@ class ChunkingSweep:
             "changes": self.changes(cut),
             "effects": self.effects(cut),
         }
-        return {name: [_json_row(r) for r in f.to_dict("records")] for name, f in frames.items()}
+        return {name: [json_row(r) for r in f.to_dict("records")] for name, f in frames.items()}
 
     @cached_property
     def _common(self) -> tuple[list[str], dict[str, str]]:
@@ -310,13 +310,3 @@ class ChunkingSweep:
     def _make_effects(self, cut: Cut) -> pd.DataFrame:
         figures = {result.point: self._cases(result, cut) for result in self.measured}
         return main_effects(figures, self.reference, EFFECT_METRICS)
-
-
-def _json_row(row: dict[Any, Any]) -> dict[str, Any]:
-    return {str(name): _json(value) for name, value in row.items()}
-
-
-def _json(value: Any) -> Any:
-    if isinstance(value, list):
-        return value
-    return json_number(value) if isinstance(value, float) else json_value(value)

@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -95,7 +95,7 @@ def kept(task: Task) -> PointResult | None:
 
 def _compute(task: Task) -> PointResult:
     embedder = _embedder(task.config)
-    facts = _built(task, embedder)
+    _build(task, embedder)
     index = open_index(task.config.index_dir)
     try:
         asked = _ask(task, index, embedder)
@@ -104,7 +104,7 @@ def _compute(task: Task) -> PointResult:
             key=task.key,
             top_k=task.top_k,
             run=asked.run.path,
-            index=replace(facts, chunk_tokens=_mean_tokens(index)),
+            index=_facts(task.config.index_dir, index),
             **measure(asked.run, asked.resolved, asked.chunks, index, task.top_k),
         )
     finally:
@@ -157,7 +157,7 @@ class _Watched:
         self.held.setdefault(stage, done)
 
 
-def _built(task: Task, embedder: Embedder) -> IndexFacts:
+def _build(task: Task, embedder: Embedder) -> None:
     """Bring the index of a point up to date; what it took is kept beside it."""
     point, folder = task.point, task.config.index_dir
     edit = partial(cut_corpus, strategy=point.strategy, size=point.size, overlap=point.overlap)
@@ -173,20 +173,20 @@ def _built(task: Task, embedder: Embedder) -> IndexFacts:
                 "n_computed": needed - held,
             }
             write_whole(folder / BUILD, json.dumps(taken).encode())
-    return _facts(folder)
 
 
-def _facts(folder: Path) -> IndexFacts:
-    index = open_index(folder)
-    try:
-        sizes = {"n_documents": len(index.documents), "n_chunks": len(index.chunk_ids)}
-    finally:
-        index.close()
+def _facts(folder: Path, index: Index) -> IndexFacts:
     try:
         taken: dict[str, Any] = json.loads((folder / BUILD).read_bytes())
     except (OSError, ValueError):
         taken = {}  # a build that was killed after its index stood: what it took is not known
-    return IndexFacts(**sizes, n_bytes=(folder / INDEX_FILE).stat().st_size, **taken)
+    return IndexFacts(
+        n_documents=len(index.documents),
+        n_chunks=len(index.chunk_ids),
+        n_bytes=(folder / INDEX_FILE).stat().st_size,
+        chunk_tokens=_mean_tokens(index),
+        **taken,
+    )
 
 
 _LOADED: dict[tuple[object, ...], Embedder] = {}

@@ -9,17 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ragwb import __version__
 from ragwb.golden.dataset import Dataset
 from ragwb.golden.passages import ResolvedCase, resolve_dataset, watch_forbidden
-from ragwb.records import Chunk, Chunking, Identity, ServiceManifest
+from ragwb.records import Chunk, ServiceManifest
 from ragwb.runs.manifest import RunManifest, package_versions, service_fields
 from ragwb.runs.results import ChunkText, Result, result_from_reply
 from ragwb.runs.store import Run, load_manifest
 from ragwb.runs.writer import asked_cases, new_run_id, write_run
-from ragwb.service.app import PROTOCOL, SERVICE_NAME, code_version
 from ragwb.service.index import Index
 from ragwb.service.pipeline import Pipeline, retrieve
+from ragwb.service.said import identity_of, said_of
 from ragwb.service.visibility import Caller, may_read
 from ragwb.sources.service import Reply
 from ragwb.sweep.questions import Questions
@@ -134,11 +133,11 @@ def _manifest(
     chunking: Mapping[str, Any] | None,
 ) -> RunManifest:
     labelled = {
-        label: ServiceManifest(identity=_identity(caller))
+        label: ServiceManifest(identity=identity_of(caller))
         for label, caller in callers.items()
         if label is not None
     }
-    said = service_fields(_said(pipeline, callers[None]), labelled, answers=False)
+    said = service_fields(said_of(pipeline, callers[None]), labelled, answers=False)
     now = pipeline.clock()
     return RunManifest(
         run_id=new_run_id({"sweep": key}, now),
@@ -151,40 +150,4 @@ def _manifest(
         concurrency=1,
         packages=package_versions(),
         **{**said, **({} if chunking is None else {"chunking": dict(chunking)})},
-    )
-
-
-def _said(pipeline: Pipeline, caller: Caller) -> ServiceManifest:
-    """What the service would say of itself over HTTP."""
-    config, meta = pipeline.config, pipeline.index.meta
-    return ServiceManifest(
-        protocol=PROTOCOL,
-        service=f"{SERVICE_NAME} {__version__}",
-        code_version=code_version(),
-        knowledge_snapshot=meta["snapshot"],
-        index_version=meta["index_version"],
-        chunking=Chunking.model_validate(meta["chunking"]),
-        embedding_model=meta["model"],
-        embedding_dimensions=meta["dimensions"],
-        distance="cosine",
-        candidate_k=config.candidate_k,
-        threshold=config.threshold,
-        keyword="keyword" in config.channels,
-        rewrite=config.rewrite or False,
-        fusion={
-            "method": "rrf",
-            "k": config.rrf_k,
-            "weights": config.weights,
-            "rerank": {"method": "unit", "weight": config.rerank_weight},
-            "deduplicate": config.deduplicate,
-        },
-        rerank=f"sentence-maxsim, {meta['model']}" if config.rerank else None,
-        context_budget_tokens=config.context_budget_tokens,
-        identity=_identity(caller),
-    )
-
-
-def _identity(caller: Caller) -> Identity:
-    return Identity(
-        subject=caller.subject, tenant=caller.tenant, departments=list(caller.departments)
     )

@@ -16,7 +16,7 @@ from random import Random
 
 import httpx
 
-from ragwb.errors import AccessError, RunError, SourceError, UsageError
+from ragwb.errors import AccessError, RunError, SourceError
 from ragwb.golden.dataset import Dataset
 from ragwb.golden.passages import ResolvedCase
 from ragwb.measure.scores import checked_ks
@@ -25,10 +25,17 @@ from ragwb.runs.asking import Ask, Clients, OnProgress, Question, ask_all, each
 from ragwb.runs.evidence import resolve_golden
 from ragwb.runs.files import disk_faults
 from ragwb.runs.journal import Journal
-from ragwb.runs.manifest import RunManifest, package_versions, service_fields
+from ragwb.runs.manifest import RunManifest
 from ragwb.runs.runner import run_answers, run_retrieval
+from ragwb.runs.starting import (
+    check_labels,
+    check_range,
+    in_own_words,
+    new_manifest,
+    questions_of,
+)
 from ragwb.runs.store import Run
-from ragwb.runs.writer import asked_cases, new_run_id, remove_empty_run, start_run, utc_now
+from ragwb.runs.writer import asked_cases, remove_empty_run, start_run
 from ragwb.settings import Settings
 from ragwb.sources.background import run_in_thread
 from ragwb.sources.http import Sleep
@@ -145,9 +152,9 @@ def measure_ks(
         GoldenError: not one id or passage of the set is known to the service.
         RunError: the disk is full, or it was interrupted.
     """
-    _check("repeats", repeats, 1)
-    _check("warmup", warmup, 0)
-    _check("concurrency", concurrency, 1)
+    check_range("repeats", repeats, 1)
+    check_range("warmup", warmup, 0)
+    check_range("concurrency", concurrency, 1)
     plan = _Plan(
         dataset=dataset,
         settings=settings,
@@ -162,7 +169,7 @@ def measure_ks(
         sleep=sleep,
         on_progress=on_progress,
     )
-    _check_labels(dataset, plan.identities)
+    check_labels(dataset, plan.identities)
     try:
         run_in_thread(lambda: _ask(plan))
     except KeyboardInterrupt:
@@ -178,20 +185,6 @@ def drawn_blocks(ks: Sequence[int], repeats: int, seed: int) -> tuple[tuple[int,
     """
     random = Random(seed)
     return tuple(tuple(random.sample(list(ks), len(ks))) for _ in range(repeats))
-
-
-def _check(name: str, value: int, low: int) -> None:
-    if value < low:
-        raise UsageError(f"{name} {value}: must be a whole number of at least {low}")
-
-
-def _check_labels(dataset: Dataset, identities: Mapping[str, Path]) -> None:
-    for case in dataset.cases:
-        if case.access is not None and case.is_asked and case.access not in identities:
-            raise UsageError(
-                f"case {case.id} is asked as {case.access!r}, which has no token: "
-                f"give --identity {case.access}=TOKEN_FILE"
-            )
 
 
 async def _ask(plan: _Plan) -> None:
@@ -214,7 +207,7 @@ async def _ask(plan: _Plan) -> None:
                 for k in block:
                     with disk_faults(started[k].folder, "start again"):
                         await ask_all(
-                            _questions(resolved, repeat),
+                            questions_of(resolved, [repeat]),
                             clients,
                             started[k].journal,
                             ask=plan.ask,
@@ -263,15 +256,8 @@ async def _warm_up(
             answered += 1
             tell.within_pass(answered, 0)
 
-        await each(_questions(resolved, 0), ask_one, concurrency=plan.concurrency)
+        await each(questions_of(resolved, [0]), ask_one, concurrency=plan.concurrency)
         tell.end_pass()
-
-
-def _questions(resolved: Sequence[ResolvedCase], repeat: int) -> list[Question]:
-    return [
-        Question(case.case.id, repeat, case.case.question, case.case.access)
-        for case in asked_cases(resolved)
-    ]
 
 
 @contextmanager
@@ -284,7 +270,7 @@ def _all_started(
         try:
             for k in plan.ks:
                 manifest = _manifest(plan, said, k)
-                service = _in_own_words(said[None])
+                service = in_own_words(said[None])
                 runs_dir = plan.settings.runs_dir
                 folder = stack.enter_context(start_run(runs_dir, manifest, resolved, service))
                 journal = Journal(folder)
@@ -302,31 +288,16 @@ def _all_started(
 
 def _manifest(plan: _Plan, said: Mapping[str | None, FullManifest | None], k: int) -> RunManifest:
     """The manifest that `run_retrieval` gives a run at this K, so that it can seal it."""
-    labelled = {label: own for label, own in said.items() if label is not None}
-    now = utc_now()
-    asked = {
-        "base_url": plan.settings.base_url,
-        "dataset_hash": plan.dataset.content_hash,
-        "top_k": k,
-        "blocks": plan.blocks,
-        "service": _in_own_words(said[None]),
-    }
-    return RunManifest(
-        run_id=new_run_id(asked, now),
-        created_at=now.isoformat(),
-        base_url=plan.settings.base_url,
-        dataset_version=plan.dataset.version,
-        dataset_hash=plan.dataset.content_hash,
+    return new_manifest(
+        plan.dataset,
+        plan.settings.base_url,
+        said,
         top_k=k,
         repeats=len(plan.blocks),
         concurrency=plan.concurrency,
-        packages=package_versions(),
-        **service_fields(said[None], labelled, answers=plan.is_answers),
+        answers=plan.is_answers,
+        asked={"blocks": plan.blocks},
     )
-
-
-def _in_own_words(said: FullManifest | None) -> dict[str, object]:
-    return {} if said is None else said.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def _sealed(plan: _Plan, k: int) -> Run:

@@ -12,6 +12,7 @@ from ragwb.sweep.choosing import choose
 from ragwb.sweep.cuts import Cut
 
 if TYPE_CHECKING:
+    from ragwb.sweep.grid import Point
     from ragwb.sweep.outcome import ChunkingSweep
 
 _MOST_NAMED = 6
@@ -29,10 +30,10 @@ def _lines(sweep: ChunkingSweep) -> Iterator[str]:
     if sweep.split is not None:
         yield sweep.split.words[:1].upper() + sweep.split.words[1:]
     if sweep.measured and sweep.case_ids:
-        for cut in sweep.cuts:
-            best = choose(sweep, cut=cut)
-            yield f"At {cut} the best is {sweep.labels[best.point]}: {best.words}"
-        yield from _price_words(sweep)
+        choices = [choose(sweep, cut=cut) for cut in sweep.cuts]
+        for best in choices:
+            yield f"At {best.cut} the best is {sweep.labels[best.point]}: {best.words}"
+        yield from _price_words(sweep, *(best.point for best in choices))
         yield from _effect_words(sweep)
     for one in sweep.uncredited():
         yield f"No credit for {one.factor}: {one.reason}"
@@ -50,10 +51,9 @@ def _cases_words(sweep: ChunkingSweep) -> str:
     return f"{said}; {len(left_out)} left out: {_named(list(left_out))}" if left_out else said
 
 
-def _price_words(sweep: ChunkingSweep) -> Iterator[str]:
+def _price_words(sweep: ChunkingSweep, best: Point, fair: Point) -> Iterator[str]:
     """What the best at equal K delivers beside the reference, and whether it keeps its place."""
     at_k, at_tokens = sweep.cuts
-    best, fair = (choose(sweep, cut=cut).point for cut in sweep.cuts)
     tokens = {
         point: float(sweep.cases(point, at_k)["context_tokens"].mean())
         for point in (best, sweep.reference)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ragwb.runs.traces import Pair, Traces
 from ragwb.triage.groups import lost_groups
-from ragwb.triage.observed import first_ranks
+from ragwb.triage.observed import best_ranks, first_ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,7 @@ def found_groups(traces: Traces, pair: Pair, *, k: int) -> tuple[FoundGroup, ...
     found = []
     for group in resolved.groups:
         if group.index not in lost:
-            best = {
-                stage: min((held[i] for i in group.chunk_ids if i in held), default=None)
-                for stage, held in ranks.items()
-            }
+            best = best_ranks(ranks, group.chunk_ids)
             _, chunk_id = min(
                 (ranks["results"][i], i) for i in group.chunk_ids if i in ranks["results"]
             )

@@ -10,7 +10,7 @@ from ragwb.html import plain
 from ragwb.runs.results import LATER_STAGES
 from ragwb.triage.beyond import RANKED_BELOW_K, fall_beyond
 from ragwb.triage.locate import Location, Reach, locate
-from ragwb.triage.observed import Observed
+from ragwb.triage.observed import Observed, best_ranks
 from ragwb.triage.reasons import NOT_OBSERVED, UNCITED
 from ragwb.triage.unseen import HIDDEN
 from ragwb.triage.verdict import GroupVerdict
@@ -65,7 +65,7 @@ def _verdict(
     chunk_id: str | None,
     location: Location,
 ) -> GroupVerdict:
-    ranks = _best_ranks(observed, chunk_ids)
+    ranks = best_ranks(observed.ranks, chunk_ids)
     last_seen, first_missing = _turning_point(observed, ranks)
     proof = location.proof
     if location.reason == RANKED_BELOW_K:
@@ -130,13 +130,6 @@ def _label(observed: Observed, group: ResolvedGroup) -> str:
     notes = observed.trace.case.notes
     found = next((note.removeprefix(start) for note in notes if note.startswith(start)), None)
     return plain(f"{group.label}: {found}" if found else group.label, width=200)
-
-
-def _best_ranks(observed: Observed, chunk_ids: Sequence[str]) -> dict[str, int | None]:
-    return {
-        stage: min((ranks[i] for i in chunk_ids if i in ranks), default=None)
-        for stage, ranks in observed.ranks.items()
-    }
 
 
 def _turning_point(

@@ -116,6 +116,16 @@ def first_ranks(chunk_ids: Sequence[str]) -> dict[str, int]:
     return {chunk_id: last - i for i, chunk_id in enumerate(reversed(chunk_ids))}
 
 
+def best_ranks(
+    ranks: Mapping[str, Mapping[str, int]], chunk_ids: Sequence[str]
+) -> dict[str, int | None]:
+    """The best rank that any of the chunks has at each stage; None where none stands."""
+    return {
+        stage: min((held[i] for i in chunk_ids if i in held), default=None)
+        for stage, held in ranks.items()
+    }
+
+
 def _unreranked(trace: Trace, merged: str | None, conditions: Conditions) -> str | None:
     """The merged list when no reranker ran: the service says so, or the results are its start."""
     if merged is None or conditions.reranks:

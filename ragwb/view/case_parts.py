@@ -83,7 +83,7 @@ def evidence_part(view: CaseView, *, with_others: bool = True) -> Panel:
     columns = ("evidence", "chunk", *view.stages)
     rows = [_evidence_row(view, line) for line in lines]
     text = text_table([_evidence_text(view, line) for line in lines], columns)
-    return Panel(text, _grid(columns, rows, words=2, class_="rw rw-ranks"))
+    return Panel(text, grid(columns, rows, words=2, class_="rw rw-ranks"))
 
 
 def _first_k(view: CaseView) -> Iterator[str]:
@@ -166,7 +166,7 @@ def _title(view: CaseView, chunk_id: str) -> str:
     return cut((chunk.title if chunk else None) or chunk_id, _TITLE_LIMIT)
 
 
-def _grid(columns: Sequence[str], rows: Sequence[str], *, words: int, class_: str) -> str:
+def grid(columns: Sequence[str], rows: Sequence[str], *, words: int, class_: str) -> str:
     """A table of ready rows; the first `words` columns hold words, the rest numbers."""
     head = "".join(
         tag("th", escape(name), scope="col", class_=None if at < words else "num")
@@ -211,7 +211,7 @@ def stage_part(view: CaseView, stage: str, *, limit: int | None = None) -> Panel
     n_more = len(held.chunk_ids) - len(shown)
     more = f"{n_more} more are not shown" if n_more else ""
     text = text_table(lines, columns) + (f"\n{more}" if more else "")
-    html = _grid(columns, rows, words=2, class_="rw rw-returned")
+    html = grid(columns, rows, words=2, class_="rw rw-returned")
     return Panel(text, html + (tag("p", more, class_="rw-none") if more else ""))
 
 

@@ -9,7 +9,7 @@ from ragwb.html import escape, plain, tag
 from ragwb.measure.answer_figures import AnswerOutcome, ClaimVerdict
 from ragwb.view.answer_parts import answered_part, context_part, short_why, why_part
 from ragwb.view.answer_text import answer_text
-from ragwb.view.case_parts import chunk_fold, cut, facts_part
+from ragwb.view.case_parts import chunk_fold, cut, facts_part, grid
 from ragwb.view.compared import (
     CHANGE_WORDS,
     UNSEEN,
@@ -159,13 +159,9 @@ def ranks_part(case: ComparedCase) -> Panel:
     columns = ("evidence", "chunk", *case.stages)
     rows = [_rank_row(case, line) for line in lines]
     text = text_table([_rank_words(case, line) for line in lines], columns)
-    head = "".join(
-        tag("th", escape(name), scope="col", class_=None if at < 2 else "num")
-        for at, name in enumerate(columns)
-    )
-    body = tag("thead", tag("tr", head)) + tag("tbody", "".join(rows))
     legend = ranks_legend(case)
-    html = tag("table", body, class_="rw rw-ranks") + tag("p", escape(legend), class_="rw-figures")
+    table = grid(columns, rows, words=2, class_="rw rw-ranks")
+    html = table + tag("p", escape(legend), class_="rw-figures")
     return Panel(f"{text}\n{legend}", html)
 
 

@@ -44,7 +44,7 @@ while True:
 def chat_server() -> Iterator[str]:
     """The server on a free port; gives its base URL."""
     if not PYTHON.exists():
-        pytest.skip("the chat server's environment is not there: .ci/servers.sh makes it")
+        pytest.fail("the chat server's environment is not there: .ci/servers.sh makes it")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

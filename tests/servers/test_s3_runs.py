@@ -5,21 +5,18 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 from chat_server import PYTHON
 from run_data import case, run, service
 from typer.testing import CliRunner
+from waiting import wait_for
 
 from ragwb.cli import app
 from ragwb.runs.scoring import score
 from ragwb.runs.store import load_run
-
-START_TIMEOUT_S = 60
 
 pytestmark = pytest.mark.server
 
@@ -55,18 +52,6 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         s3fs.S3FileSystem.clear_instance_cache()
         process.terminate()
         process.wait(10)
-
-
-def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < deadline:
-        assert process.poll() is None, "the server ended before it answered"
-        try:
-            httpx.get(url, timeout=2)
-            return
-        except httpx.TransportError:
-            time.sleep(0.2)
-    pytest.fail("the server did not answer in time")
 
 
 def test_a_run_in_a_bucket_is_scored_where_it_is(bucket: str, tmp_path: Path) -> None:

@@ -97,9 +97,9 @@ def gate_outcomes(
     _refuse(_empty_slices(policy, candidate))
     against: Comparison | Stored | None = None
     if isinstance(baseline, Outcomes):
-        from ragwb.decide.compare import compare_outcomes
+        from ragwb.decide.compare import paired_outcomes
 
-        against = compare_outcomes(with_cutoffs(baseline, ks), candidate)
+        against = paired_outcomes(with_cutoffs(baseline, ks), candidate)
     else:
         against = baseline
     return GateResult(

@@ -82,11 +82,11 @@ class Policy:
 
     def line(self, place: Place) -> int | None:
         """The line of a place, or of the nearest one around it."""
-        return line_of(dict(self.lines), place)
+        return line_of(self.lines, place)
 
     def fault(self, place: Place, message: str) -> Fault:
         """A fault at a place of the file."""
-        return _fault(self.path, dict(self.lines), place, message)
+        return _fault(self.path, self.lines, place, message)
 
 
 def load_policy(path: str | Path) -> Policy:
@@ -130,7 +130,7 @@ def _error(faults: Iterable[Fault]) -> DataError:
     return DataError(str(found[0]), found)
 
 
-def _fault(path: Path, lines: dict[Place, int], place: Place, message: str) -> Fault:
+def _fault(path: Path, lines: Mapping[Place, int], place: Place, message: str) -> Fault:
     line = line_of(lines, place)
     where = str(path) if line is None else f"{path}:{line}"
     return Fault(where, plain(place_words(place), width=80), plain(message, width=900))

@@ -7,7 +7,7 @@ written inline has the line of the key that holds it, which is where a person wo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 Place = tuple[str | int, ...]
 
@@ -36,7 +36,7 @@ def key_twice(text: str) -> tuple[str, int, int] | None:
     return None
 
 
-def line_of(lines: dict[Place, int], place: Place) -> int | None:
+def line_of(lines: Mapping[Place, int], place: Place) -> int | None:
     """The line of a place, or of the nearest one around it; None when the file names neither."""
     for end in range(len(place), 0, -1):
         if place[:end] in lines:

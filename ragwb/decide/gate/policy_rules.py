@@ -7,16 +7,17 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from ragwb.decide.outcomes import lower_is_better
 from ragwb.html import plain
-from ragwb.measure.answer_scores import FIGURES, LOWER_IS_BETTER
+from ragwb.measure.answer_scores import FIGURES
 from ragwb.measure.cost import COSTS, PERCENTILES
+from ragwb.measure.coverage import FIGURES as PASSAGE_FIGURES
 from ragwb.measure.metric import HEADLINE
 from ragwb.records import MAX_TOP_K
 
 Direction = Literal["higher", "lower"]
 
-PASSAGES = ("passage_recall", "passage_precision", "passage_iou")
-AT_K = (*HEADLINE, *PASSAGES)
+AT_K = (*HEADLINE, *PASSAGE_FIGURES)
 """Figures that are written with their K, such as recall@5."""
 
 WITHOUT_K = (*FIGURES, *PERCENTILES, *COSTS)
@@ -57,8 +58,7 @@ class Figure:
     @property
     def direction(self) -> Direction:
         """Whether more of it is better."""
-        is_lower = self.name in LOWER_IS_BETTER or self.name in (*COSTS, *PERCENTILES)
-        return "lower" if is_lower or self.name == "duplicate_rate" else "higher"
+        return "lower" if lower_is_better(self.name) else "higher"
 
     @property
     def highest(self) -> float:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ragwb.decide.comparison import Comparison
+    from ragwb.decide.gate.policy import Policy
 
 _GRAVITY: dict[Verdict, int] = {"fail": 0, "undecided": 1, "pass": 2}
 
@@ -232,16 +233,15 @@ def check_period(
         raise RunError(_no_runs(settings, span, listed.n_other, len(listed.left_out)))
 
 
-def _checked_policy(policy: Path | str | None, baseline: str | None) -> Path | None:
-    """The policy's file, read once before anything is measured."""
+def _checked_policy(policy: Path | str | None, baseline: str | None) -> Policy | None:
+    """The policy, read once before anything is measured."""
     if policy is None:
         if baseline is not None:
             raise UsageError("--baseline is what a policy compares with: give --policy as well")
         return None
     from ragwb.decide.gate.policy import load_policy
 
-    load_policy(policy)
-    return Path(policy)
+    return load_policy(policy)
 
 
 def _check_any(found: Found, settings: Settings, span: Span) -> None:
@@ -316,7 +316,7 @@ def _from_before(earlier: Iterable[DatedRun], k: int) -> Point | None:
 
 
 def _with_verdicts(
-    series: Sequence[Series], settings: Settings, policy: Path | None, baseline: str | None
+    series: Sequence[Series], settings: Settings, policy: Policy | None, baseline: str | None
 ) -> list[Series]:
     judged = []
     faults: list[MetricError | UsageError] = []

@@ -12,8 +12,9 @@ from ragwb.decide.weekly.trend import figure_rows, set_rows
 from ragwb.decide.weekly.weeks import iso_week, week_start
 from ragwb.errors import RagwbError
 from ragwb.runs.kinds import Kind, kind_of
-from ragwb.runs.store import Run
-from ragwb.triage.attribute import triage
+from ragwb.runs.store import Run, collector_paused
+from ragwb.runs.traces import load_traces
+from ragwb.triage.attribute import triage_traces
 from ragwb.triage.result import ORDER
 
 # Of the smaller of two sets: a set that grew is the same set, another one shares little with it.
@@ -181,9 +182,10 @@ def headline_metric(outcomes: Outcomes) -> str:
 
 
 def _point(dated: DatedRun, k: int, kind: Kind | None) -> Point:
-    outcomes = outcomes_of(dated.run, k=k, kind=kind)
-    status = dated.run.cases()["status"]
-    found = triage(dated.run, k=k)
+    with collector_paused():
+        traces = load_traces(dated.run)
+        outcomes = outcomes_of(dated.run, k=k, kind=kind, traces=traces)
+        found = triage_traces(traces, k=k)
     counts: dict[str, int] = {}
     for case in found.cases:
         counts[case.verdict.stage] = counts.get(case.verdict.stage, 0) + 1
@@ -194,6 +196,6 @@ def _point(dated: DatedRun, k: int, kind: Kind | None) -> Point:
         figures=tuple(figure_rows(outcomes)),
         sets=tuple(set_rows(outcomes, headline_metric(outcomes))),
         stages={stage: counts[stage] for stage in ORDER if stage in counts},
-        n_calls=len(status),
-        n_failed_calls=int((status != "ok").sum()),
+        n_calls=len(traces) + len(traces.errors),
+        n_failed_calls=len(traces.errors),
     )

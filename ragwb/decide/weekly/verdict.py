@@ -80,7 +80,7 @@ class MisfitError(UsageError):
 def verdict_of(
     point: Point,
     *,
-    policy: Path | None,
+    policy: Policy | None,
     baseline: Run | str | Path | None,
     settings: Settings,
 ) -> RunVerdict:
@@ -94,7 +94,6 @@ def verdict_of(
         settings: where the baseline is looked up.
 
     Raises:
-        DataError: the policy is wrong.
         MisfitError: the policy is for runs of another kind or of a larger K.
         UsageError, MetricError: the policy asks for what this run does not have.
     """
@@ -102,12 +101,10 @@ def verdict_of(
         return _zero_tolerance(point, "no policy was given")
     # A period without a policy needs nothing of a gate.
     from ragwb.decide.gate.gate import gate
-    from ragwb.decide.gate.policy import load_policy
 
-    read = load_policy(policy)
-    if reason := _misfit(read, point):
+    if reason := _misfit(policy, point):
         raise MisfitError(reason)
-    found = gate(point.run, read, baseline=baseline, settings=settings)
+    found = gate(point.run, policy, baseline=baseline, settings=settings)
     return RunVerdict(
         verdict=found.verdict,
         state=found.state,

@@ -85,7 +85,8 @@ def _change_line(series: Series) -> str:
     if comparison is None:
         return f"This is the first run of its series in the store: {_level(series)}"
     changed = f"{len(comparison.fixed)} fixed, {len(comparison.broken)} broken of {comparison.n}"
-    high = [case_id for case_id in comparison.broken if case_id in _high_risk(comparison)]
+    risky = _high_risk(comparison)
+    high = [case_id for case_id in comparison.broken if case_id in risky]
     changed += f" ({len(high)} of high risk: {case_words(high)})" if high else ""
     parts = [changed, _level(series), *_moved(comparison)]
     return f"Since {reference_words(series)}: {'; '.join(parts)}"
