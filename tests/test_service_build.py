@@ -61,11 +61,23 @@ def test_a_corpus_that_did_not_change_is_not_built_again(config: ServiceConfig) 
     embedder = load_embedder(config)
     build_index(config, embedder)
     before = (config.index_dir / INDEX_FILE).stat().st_ino
-    told: list[str] = []
-    build_index(config, failing(embedder), lambda stage, _done, _total: told.append(stage))
+    told: list[tuple[int, int]] = []
+    build_index(config, failing(embedder), lambda *state: told.append(state))
 
     assert (config.index_dir / INDEX_FILE).stat().st_ino == before
     assert told == []
+
+
+def test_sentences_are_added_where_they_are_needed_and_then_kept(config: ServiceConfig) -> None:
+    def n_sentences(**given: bool) -> int:
+        index = open_index(build_index(config, load_embedder(config), **given))
+        index.close()
+        return len(index.sentence_vectors)
+
+    assert n_sentences(with_sentences=False) == 0
+    n = n_sentences()
+    assert n > 0
+    assert n_sentences(with_sentences=False) == n
 
 
 def test_a_build_that_fails_leaves_the_old_index_and_nothing_else(config: ServiceConfig) -> None:
@@ -92,8 +104,8 @@ def test_a_killed_build_leaves_the_old_index(config: ServiceConfig) -> None:
         "from ragwb.service.build import build_index\n"
         "from ragwb.service.embedding import load_embedder\n"
         "config = make_settings(Path(sys.argv[1]))\n"
-        "def kill(stage, done, total):\n"
-        "    if stage == 'sentences': os.kill(os.getpid(), signal.SIGKILL)\n"
+        "def kill(done, total):\n"
+        "    if done == total: os.kill(os.getpid(), signal.SIGKILL)\n"
         "build_index(config, load_embedder(config), kill)\n"
     )
     tests = Path(__file__).parent
@@ -122,13 +134,12 @@ def test_an_open_index_stays_as_it_was_opened(config: ServiceConfig) -> None:
 
 
 def test_progress_is_told_in_distinct_texts(config: ServiceConfig) -> None:
-    told: list[tuple[str, int, int]] = []
+    told: list[tuple[int, int]] = []
     build_index(config, load_embedder(config), lambda *state: told.append(state))
 
-    assert [stage for stage, _, _ in told] == sorted(stage for stage, _, _ in told)
-    for stage in ("chunks", "sentences"):
-        last = [state for state in told if state[0] == stage][-1]
-        assert last[1] == last[2] > 0
+    assert told == sorted(told)
+    assert len({total for _, total in told}) == 1
+    assert told[-1][0] == told[-1][1] > 0
 
 
 def test_faults_of_the_corpus_are_raised_before_anything_is_written(tmp_path: Path) -> None:

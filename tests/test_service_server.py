@@ -95,7 +95,7 @@ def test_while_the_index_is_built_the_service_answers_503(home: Path) -> None:
     port = free_port()
     told: list[httpx.Response] = []
 
-    def ask(_stage: str, _done: int, _total: int) -> None:
+    def ask(_done: int, _total: int) -> None:
         told.append(httpx.post(f"http://127.0.0.1:{port}{EVAL_PATH}/retrieve", json=QUESTION))
 
     with serving(make_settings(home, port=port), progress=ask, clock=lambda: NOW) as url:

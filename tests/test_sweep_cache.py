@@ -80,8 +80,9 @@ def test_an_index_does_not_depend_on_how_it_is_searched(tmp_path):
     config = ServiceConfig(corpus=corpus, index_dir=tmp_path, cache_dir=tmp_path, embedder="hash")
     state = read_state(corpus, {}, NOW, "UTC")
     assert state.n_documents == 2
-    one, two = (index_key(p, config, state) for p in (point(), point(mode="VECTOR", rerank=False)))
+    one, two = (index_key(p, config, state) for p in (point(), point(mode="VECTOR")))
     assert one == two != index_key(point(size=41), config, state)
+    assert one != index_key(point(rerank=False), config, state)  # which needs no sentences
 
 
 def test_another_model_folder_is_another_model(tmp_path):

@@ -82,11 +82,18 @@ def test_a_second_sweep_computes_nothing(tmp_path):
 
 
 def test_points_that_search_differently_share_an_index(tmp_path):
-    grid = small_grid(size=12, mode=["HYBRID", "KEYWORD"], rerank=[True, False])
-    found = sweep(tmp_path, grid)
-    assert len(found.measured) == 4
+    found = sweep(tmp_path, small_grid(size=12, mode=["HYBRID", "KEYWORD"]))
+    assert len(found.measured) == 2
     assert len(list((tmp_path / "home" / "sweep" / "index").iterdir())) == 1
     assert len({result.index.build_ms for result in found.results}) == 1
+
+
+def test_sentences_are_embedded_only_for_points_that_rerank(tmp_path):
+    without, with_them = sweep(tmp_path, small_grid(size=12, rerank=[False, True])).results
+    assert without.index.n_vectors == without.index.n_chunks < with_them.index.n_vectors
+    assert without.index.n_bytes < with_them.index.n_bytes
+    # The chunks' vectors are there already, and so are those of sentences that are a chunk.
+    assert with_them.index.n_computed <= with_them.index.n_vectors - with_them.index.n_chunks
 
 
 def test_vectors_are_computed_once_for_all_points(tmp_path):

@@ -158,7 +158,7 @@ def _triaged(
             shared.config,
             plan=plan,
             embedder=shared.embedder,
-            progress=lambda _stage, done, total: on_progress(done, total),
+            progress=on_progress,
         ) as base_url,
     ):
         settings = Settings(root=shared.home, home=shared.home, base_url=base_url)

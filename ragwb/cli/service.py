@@ -251,7 +251,7 @@ def token(
 @contextmanager
 def _watch_build() -> Iterator[Progress]:
     with progress_bar("embedding texts") as on_progress:
-        yield lambda _stage, done, total: on_progress(done, total)
+        yield on_progress
 
 
 def _index_flags(

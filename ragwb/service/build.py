@@ -10,7 +10,6 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from ragwb.service.embedding import Embedder, Vectors
 from ragwb.service.embedding_cache import cached_passages
 from ragwb.service.index import FORMAT, INDEX_FILE, SCHEMA, connect_read_only, read_meta
 
-Progress = Callable[[str, int, int], None]
+Progress = Callable[[int, int], None]
 Edit = Callable[[Corpus], Corpus]
 _PARTIAL = ".partial-"
 _HELD = "chunk_id, tenant, text_hash, body_hash, start, end"
@@ -33,9 +32,10 @@ _HELD = "chunk_id, tenant, text_hash, body_hash, start, end"
 def build_index(
     config: ServiceConfig,
     embedder: Embedder,
-    progress: Progress = lambda _stage, _done, _total: None,
+    progress: Progress = lambda _done, _total: None,
     *,
     edit: Edit = lambda corpus: corpus,
+    with_sentences: bool = True,
 ) -> Path:
     """Bring the index folder up to date with the corpus; nothing is done when it is.
 
@@ -45,8 +45,10 @@ def build_index(
     Args:
         config: where corpus, index and cache are, and how documents are cut.
         embedder: the model of the vectors.
-        progress: told a stage's name, what is done and of how much, in texts.
+        progress: told the number of distinct texts whose vectors are there, and their total.
         edit: what happens to the corpus between its folder and the index.
+        with_sentences: whether the index gets vectors of sentences, which only reranking and the
+            answerer that quotes read; an index that has them is not replaced by one without.
 
     Returns:
         The index folder.
@@ -59,9 +61,20 @@ def build_index(
     with _only_builder(config.index_dir):
         version = index_version(corpus, embedder, config.chunking)
         held = read_meta(config.index_dir)
-        if held is None or held["index_version"] != version:
-            _write_index(config, corpus, embedder, version, progress)
+        meta = {
+            **index_meta(corpus, embedder, config.chunking, version),
+            "sentences": with_sentences,
+        }
+        if not _is_served_by(held, meta):
+            _write_index(config, corpus, embedder, meta, progress)
     return config.index_dir
+
+
+def _is_served_by(held: dict[str, Any] | None, wanted: dict[str, Any]) -> bool:
+    """Whether an index that is there has all that is wanted."""
+    if held is None or held["index_version"] != wanted["index_version"]:
+        return False
+    return held.get("sentences", True) or not wanted["sentences"]
 
 
 def index_version(corpus: Corpus, embedder: Embedder, chunking: ChunkingSpec) -> str:
@@ -81,20 +94,26 @@ def _only_builder(folder: Path) -> Iterator[None]:
 
 
 def _write_index(
-    config: ServiceConfig, corpus: Corpus, embedder: Embedder, version: str, progress: Progress
+    config: ServiceConfig,
+    corpus: Corpus,
+    embedder: Embedder,
+    meta: dict[str, Any],
+    progress: Progress,
 ) -> None:
-    meta = index_meta(corpus, embedder, config.chunking, version)
     target = config.index_dir / INDEX_FILE
     partial_file = config.index_dir / f"{INDEX_FILE}{_PARTIAL}{os.getpid()}"
     try:
         with closing(sqlite3.connect(partial_file)) as store, store:
             store.executescript(SCHEMA)
-            rows = [(key, json.dumps(value)) for key, value in meta.items()]
-            store.executemany("INSERT INTO meta VALUES (?, ?)", rows)
+            said = [(key, json.dumps(value)) for key, value in meta.items()]
+            store.executemany("INSERT INTO meta VALUES (?, ?)", said)
             documents = document_rows(corpus)
             marks = ", ".join("?" * 11)
             store.executemany(f"INSERT INTO documents VALUES ({marks})", documents)
-            for row in chunk_rows(corpus, embedder, config.cache_dir, progress):
+            rows = chunk_rows(
+                corpus, embedder, config.cache_dir, progress, with_sentences=meta["sentences"]
+            )
+            for row in rows:
                 _write_chunk(store, row)
             _write_held(store, config.index_dir)
         _flush(partial_file)
@@ -173,7 +192,12 @@ class ChunkRow:
 
 
 def chunk_rows(
-    corpus: Corpus, embedder: Embedder, cache: Path, progress: Progress
+    corpus: Corpus,
+    embedder: Embedder,
+    cache: Path,
+    progress: Progress,
+    *,
+    with_sentences: bool = True,
 ) -> Iterator[ChunkRow]:
     """Every chunk of a corpus with its vectors, in the order of documents and ordinals."""
     numbered = [(number, chunk) for number, part in enumerate(corpus.chunks) for chunk in part]
@@ -181,14 +205,15 @@ def chunk_rows(
     # A sentence alone does not say what it is about ("5 working days."): it takes the title along.
     cut = [
         [embedding_text(chunk.title, sentence) for sentence in sentences(chunk.text)]
+        if with_sentences
+        else []
         for _, chunk in numbered
     ]
-    vectors = cached_passages(embedder, texts, cache, partial(progress, "chunks"))
     flat = [sentence for group in cut for sentence in group]
-    flat_vectors = cached_passages(embedder, flat, cache, partial(progress, "sentences"))
-    starts = np.cumsum([0, *map(len, cut)])
+    vectors = cached_passages(embedder, texts + flat, cache, progress)
+    starts = len(texts) + np.cumsum([0, *map(len, cut)])
     for row, (number, chunk) in enumerate(numbered):
-        of_sentences = flat_vectors[starts[row] : starts[row + 1]]
+        of_sentences = vectors[starts[row] : starts[row + 1]]
         yield ChunkRow(row, number, chunk, texts[row], vectors[row], of_sentences)
 
 

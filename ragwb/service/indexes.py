@@ -11,7 +11,7 @@ from ragwb.service.index import Index, open_index
 def ready_index(
     config: ServiceConfig,
     embedder: Embedder,
-    progress: Progress = lambda _stage, _done, _total: None,
+    progress: Progress = lambda _done, _total: None,
     *,
     edit: Edit = lambda corpus: corpus,
 ) -> Index:

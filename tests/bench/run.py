@@ -19,6 +19,7 @@ BENCHMARKS = (
     ("bench_runner.py",),
     ("bench_scoring.py",),
     ("bench_scoring.py", "--cases", "1000000"),
+    ("bench_sweep.py",),
     ("bench_weekly.py",),
     ("bench_whatif.py",),
 )
