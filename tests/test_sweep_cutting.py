@@ -1,5 +1,7 @@
 """Chunkers of the user's own, and what tells one that loses text."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +10,8 @@ from ragwb.errors import DocumentError, UsageError
 from ragwb.knowledge.document import Document
 from ragwb.service.corpus import make_corpus
 from ragwb.sweep.cutting import (
+    articles,
+    at_matches,
     character_windows,
     check_tiles,
     chunker_version,
@@ -38,6 +42,42 @@ def test_windows_start_at_every_step_before_the_last_overlap(length, size, overl
 def test_windows_tile_any_text(text, size, data):
     overlap = data.draw(st.integers(0, size - 1))
     check_tiles(document(text), character_windows(text, size, overlap), overlap)
+
+
+STATUTE = (
+    "# 退货法\n\n2025年3月1日起施行\n\n## 第一章 总则\n\n### 第一节 范围\n\n"
+    "第一条 本法适用于退货。\n\n第二条规定的除外。\n\n"
+    "第二条之一\u3000退货期为七日，\n自签收之日起算。\n\n## 第二章 附则\n\n第10条【附则】完。\n"
+)
+
+
+def test_articles_take_the_headings_above_them_along():
+    pieces = [STATUTE[start:end].strip() for start, end in articles(STATUTE, 400, 0)]
+    assert [piece.split()[0] for piece in pieces] == ["#", "##", "第二条之一", "##"]
+    # A line that cites an article begins none.
+    assert pieces[1].endswith("第二条规定的除外。")
+    assert pieces[1].startswith("## 第一章 总则\n\n### 第一节 范围\n\n第一条 ")
+    assert pieces[3] == "## 第二章 附则\n\n第10条【附则】完。"
+
+
+def test_a_text_without_articles_is_cut_by_size_alone():
+    assert articles("退款三天内到账", 4, 0) == character_windows("退款三天内到账", 4, 0)
+
+
+def test_only_a_long_piece_is_cut_and_only_there_is_an_overlap():
+    text = "# a\n# bbbbbbbb\n# c"
+    spans = at_matches(text, re.compile("^# ", re.MULTILINE), 6, 2)
+    assert [text[start:end] for start, end in spans] == ["# a\n", "# bbbb", "bbbbbb", "bb\n", "# c"]
+
+
+@given(
+    st.lists(st.sampled_from(["第一条 ", "\n", "# 章\n", "退款", "x", "第二条\u3000"])), st.data()
+)
+def test_articles_tile_any_text(parts, data):
+    text = "x" + "".join(parts)
+    size = data.draw(st.integers(1, 12))
+    overlap = data.draw(st.integers(0, size - 1))
+    check_tiles(document(text), articles(text, size, overlap), overlap)
 
 
 @pytest.mark.parametrize(

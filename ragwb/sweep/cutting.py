@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from ragwb.errors import DocumentError, UsageError
@@ -21,6 +23,14 @@ from ragwb.knowledge.tokens import count_tokens
 from ragwb.service.corpus import Corpus, make_corpus
 
 Chunker = Callable[[str, int, int], Iterable[tuple[int, int]]]
+
+# The number that begins an article of a Chinese statute, with the headings right above it. What
+# follows tells it from a line that cites an article (第二条规定的…).
+_ARTICLE = re.compile(
+    r"^(?:#{1,6}[ \t][^\n]*\n\s*)*第[0-9一二三四五六七八九十百千零〇两]+条"
+    r"(?:之[0-9一二三四五六七八九十]+)?[ \t\u3000【]",
+    re.MULTILINE,
+)
 
 
 def load_chunker(name: str) -> Chunker:
@@ -58,6 +68,31 @@ def character_windows(text: str, size: int, overlap: int) -> list[tuple[int, int
     """
     starts = range(0, max(len(text) - overlap, 1), size - overlap)
     return [(start, min(start + size, len(text))) for start in starts]
+
+
+def at_matches(
+    text: str, starts: re.Pattern[str], size: int, overlap: int
+) -> list[tuple[int, int]]:
+    """Pieces that begin where a pattern matches, to the next match; what precedes it is one too.
+
+    A piece of more than `size` characters is cut into windows (`character_windows`), which alone
+    use the overlap. A chunker of another structure than `articles` is this with its own pattern.
+    """
+    places = {0, *(match.start() for match in starts.finditer(text)), len(text)}
+    return [
+        (start + first, start + last)
+        for start, end in pairwise(sorted(places))
+        for first, last in character_windows(text[start:end], size, overlap)
+    ]
+
+
+def articles(text: str, size: int, overlap: int) -> list[tuple[int, int]]:
+    """Articles of a Chinese statute: pieces at lines that begin 第…条, headings with what follows.
+
+    One of more than `size` characters is cut (see `at_matches`). Used as strategy
+    `ragwb.sweep.cutting:articles`.
+    """
+    return at_matches(text, _ARTICLE, size, overlap)
 
 
 def check_tiles(document: Document, spans: Sequence[tuple[int, int]], overlap: int) -> None:
