@@ -44,7 +44,7 @@ def test_the_table_holds_both_cuts_what_it_costs_and_the_effects(capsys):
     said = capsys.readouterr()
     for part in ("At K 2 the best is", "\nat K 2\n", " tokens\n", "40 (reference)"):
         assert part in said.out
-    for part in ("precision_omega", "factors at", "next: the same command with --case"):
+    for part in ("Ω strict", "factors at", "next: the same command with --case"):
         assert part in said.out
     assert said.err.splitlines()[0].startswith("1/2 fixed-12-0-hash-hybrid-rerank: done")
     assert said.err.splitlines()[1] == "2/2 fixed-40-0-hash-hybrid-rerank: done"

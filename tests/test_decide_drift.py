@@ -15,6 +15,7 @@ from ragwb.decide.weekly.drift import (
     unstable_cases,
 )
 from ragwb.decide.weekly.drift import _flips as flips
+from ragwb.decide.weekly.golden_changes import marks
 from ragwb.decide.weekly.series import dated_run, points_of
 from ragwb.decide.weekly.weeks import read_time
 from ragwb.runs.store import list_runs, load_run
@@ -30,6 +31,10 @@ def points(folder, weeks, **given):
     found, left_out = points_of(dated, 5)
     assert not left_out
     return found
+
+
+def unstable(found):
+    return unstable_cases(found, marks(found))
 
 
 # Cases 1, 5, 9 … are of one domain; those lost in the context (3, 8, 13 …) do not fail recall.
@@ -97,7 +102,7 @@ def test_states_stand_in_the_order_of_time(restless):
 
 
 def test_unstable_is_who_changes_without_a_change_or_to_and_fro(restless):
-    found = {case.case_id: case for case in unstable_cases(restless)}
+    found = {case.case_id: case for case in unstable(restless)}
     assert set(found) == {case_id(n) for n in (0, 2, 5)}
     assert found[case_id(0)].why == "changed once while nothing was changed"
     to_and_fro = found[case_id(2)]
@@ -108,7 +113,7 @@ def test_unstable_is_who_changes_without_a_change_or_to_and_fro(restless):
 
 def test_repeats_that_differ_make_a_case_unstable(tmp_path):
     (only,) = points(tmp_path, [Week(strength=1.0, lost=frozenset({1}))], repeats=2)
-    (case,) = unstable_cases([only])
+    (case,) = unstable([only])
     assert (case.case_id, case.in_repeats, case.n_flips) == (case_id(1), True, 0)
     assert case.why == "the repeats of the last run differ"
 
@@ -122,7 +127,7 @@ def test_cases_that_are_gone_are_not_unstable(tmp_path):
     ]
     found = points(tmp_path, weeks)
     assert history(found)[case_id(4)] == ("fail", "pass", "fail", "absent")
-    assert unstable_cases(found) == ()
+    assert unstable(found) == ()
 
 
 STATES = st.lists(st.sampled_from(["pass", "fail", "error", "absent", "excluded"]), max_size=12)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ragwb.judge.agreement import Paired, agreement, confusion, kappa_of, resampled
+from ragwb.judge.agreement import Paired, agreement, confusion, resampled
 from ragwb.judge.scale import Scale
 
 FIVE = Scale((-2, -1, 0, 1, 2))
@@ -24,12 +24,17 @@ def figures(*args, **named):
     return agreement(paired(*args, **named), resamples=0)
 
 
+def of_table(table, figure="kappa"):
+    cells = [(i, j) for i, row in enumerate(table) for j, n in enumerate(row) for _ in range(n)]
+    return figures(*zip(*cells, strict=True), scale=Scale(tuple(range(len(table)))))[figure].value
+
+
 # TP 13, FP 2, TN 9, FN 0: agree 22/24; by chance (13·15 + 11·9)/24² = 294/576;
 # (22/24 - 294/576) / (1 - 294/576) = 234/282.
 def test_kappa_worked_by_hand():
-    assert kappa_of([[13, 0], [2, 9]]) == pytest.approx(234 / 282)
-    assert kappa_of([[13, 0], [2, 9]]) == pytest.approx(0.8298, abs=5e-5)
-    assert kappa_of([[13, 0], [4, 7]]) == pytest.approx(0.6547, abs=5e-5)
+    assert of_table([[13, 0], [2, 9]]) == pytest.approx(234 / 282)
+    assert of_table([[13, 0], [2, 9]]) == pytest.approx(0.8298, abs=5e-5)
+    assert of_table([[13, 0], [4, 7]]) == pytest.approx(0.6547, abs=5e-5)
 
 
 # Costs |i - j|: seen 1; by chance (1·1·1 + 1·1·2 + 1·0·… ) of rows (1, 1, 1), columns (1, 0, 2):
@@ -37,8 +42,8 @@ def test_kappa_worked_by_hand():
 # 0: 2·4 = 8, 1: 1 + 2 = 3, 2: 4, all / 3 = 5; 1 - 1/5.
 def test_weighted_kappa_worked_by_hand():
     table = [[1, 0, 0], [0, 0, 1], [0, 0, 1]]
-    assert kappa_of(table, "linear") == pytest.approx(2 / 3)
-    assert kappa_of(table, "quadratic") == pytest.approx(4 / 5)
+    assert of_table(table, "kappa_linear") == pytest.approx(2 / 3)
+    assert of_table(table, "kappa_quadratic") == pytest.approx(4 / 5)
 
 
 def test_kappa_is_undefined_where_all_ratings_are_equal():

@@ -250,7 +250,7 @@ def test_the_order_of_labels_and_of_cases_in_them_changes_nothing() -> None:
     table = pa.table([list(column) for column in zip(*rows, strict=True)], schema=LABEL_SCHEMA)
     shuffled = table.take(pa.array(np.random.default_rng(0).permutation(len(table))))
     frames = [
-        score_hits(find_hits(candidates(results), Labels.from_table(t), list(results)), KS)
+        score_hits(find_hits(candidates(results), Labels.from_tables([t]), list(results)), KS)
         for t in (table, shuffled)
     ]
     pd.testing.assert_frame_equal(*frames)
@@ -420,7 +420,7 @@ def test_labels_can_come_in_pieces_of_whole_cases() -> None:
     with pytest.raises(DataError, match="comes twice: give each case once"):
         Labels.from_tables([pieces[0], pieces[0]])
     with pytest.raises(DataError, match="'forbidden' is missing"):
-        Labels.from_table(pieces[0].drop_columns(["forbidden"]))
+        Labels.from_tables([pieces[0].drop_columns(["forbidden"])])
 
 
 def test_more_cases_than_are_labelled_at_a_time() -> None:

@@ -219,10 +219,6 @@ def test_figures_that_are_no_run_list_their_cases():
     assert "rw-case" not in panel.html
 
 
-def test_one_case_opens_whichever_way_it_went(comparison):
-    assert sections.one_case(comparison, "c6").text.startswith("c6  still passing")
-
-
 def test_conditions_are_listed_field_by_field(comparison):
     found = Conditions(
         factors=(Factor("chunking.size", 200, 400),),

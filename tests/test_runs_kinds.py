@@ -8,14 +8,19 @@ from run_data import case, interrupted_run, run, service
 from ragwb.errors import RunError, UsageError
 from ragwb.runs.answered import score_answers
 from ragwb.runs.kinds import Asked, asked_of, kind_of, timed_of, without_answers
+from ragwb.runs.store import runs_in
 from ragwb.runs.tables import CASES
+
+
+def asked(run):
+    return next(asked_of(one) for one in runs_in(run.path.parent) if one.path == run.path)
 
 
 def test_a_run_tells_what_it_asked_for(tmp_path):
     retrieved = run(tmp_path, service(), [case(0), case(1)])
     answered = answer_run(tmp_path, answer_service(), [case(0)])
-    assert asked_of(retrieved.path) == Asked("retrieval", 0)
-    assert asked_of(answered.path) == Asked("answers", 0)
+    assert asked(retrieved) == Asked("retrieval", 0)
+    assert asked(answered) == Asked("answers", 0)
 
 
 def test_failed_calls_are_counted_and_alone_tell_no_kind(tmp_path):
@@ -23,8 +28,8 @@ def test_failed_calls_are_counted_and_alone_tell_no_kind(tmp_path):
     some = service(retrieve=lambda q: found if q["question"] == "q0" else json_reply({}, 500))
     none = service(retrieve=lambda _: json_reply({}, 500))
     some, none = (run(tmp_path, fake, [case(0), case(1)]) for fake in (some, none))
-    assert asked_of(some.path) == Asked("retrieval", 1)
-    assert asked_of(none.path) == Asked(None, 2)
+    assert asked(some) == Asked("retrieval", 1)
+    assert asked(none) == Asked(None, 2)
 
 
 def broken_down(model=None):
@@ -37,7 +42,7 @@ def test_where_every_call_failed_the_model_tells_that_answers_were_asked_for(tmp
     answered = answer_run(tmp_path, broken_down("m-1"), [case(0)])
     retrieved = run(tmp_path, broken_down("m-1"), [case(0)])
     unnamed = answer_run(tmp_path, broken_down(), [case(0)])
-    assert [asked_of(one.path).kind for one in (answered, retrieved, unnamed)] == [
+    assert [asked(one).kind for one in (answered, retrieved, unnamed)] == [
         "answers",
         None,
         None,
@@ -63,9 +68,9 @@ def test_a_kind_needs_the_table_of_cases(tmp_path):
 def test_a_table_that_cannot_be_read_tells_nothing(tmp_path):
     found = run(tmp_path, service(), [case(0)])
     (found.path / CASES).write_bytes(b"PAR1")
-    assert asked_of(found.path) == Asked(None, None)
+    assert asked(found) == Asked(None, None)
     (found.path / CASES).unlink()
-    assert asked_of(found.path) == Asked(None, None)
+    assert asked(found) == Asked(None, None)
 
 
 def test_the_newest_run_of_answers_is_named(tmp_path):

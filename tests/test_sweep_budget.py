@@ -28,7 +28,6 @@ def test_without_a_budget_the_best_score_counts():
     found = recommend_k(POINTS, gains(), Budget(), "recall")
     assert (found.k, found.best_k, found.flat_from, found.gives_up) == (5, 5, None, ())
     assert found.sentence == "K = 5: recall 0.900 for 500 tokens a case and p95 30 ms"
-    assert not found.is_flat
 
 
 def test_a_budget_leaves_out_what_costs_more():
@@ -56,21 +55,20 @@ def test_a_later_k_that_is_worse_is_not_said_to_add_nothing():
 def test_a_small_set_keeps_its_cases_and_says_that_the_curve_is_flat():
     found = recommend_k(POINTS, gains(n=100, level=(3,)), Budget(), "recall")
     assert (found.k, found.best_k, found.flat_from, found.gives_up) == (5, 5, 3, ("c7",))
-    assert f"from K = 3 to 5 {FLAT}, but K = 3 gives up 1 case (c7)" in found.sentence
+    assert f"from K = 3 to 5 {FLAT}, but K = 3 scores less in 1 case (c7)" in found.sentence
     assert found.sentence.endswith("and saves 200 tokens a case")
-    assert found.is_flat
 
 
 def test_over_many_cases_the_smallest_k_on_the_flat_part_is_taken():
     found = recommend_k(POINTS, gains(n=101, level=(1, 3)), Budget(), "recall")
     assert (found.k, found.best_k, found.flat_from) == (1, 5, 1)
-    assert f"{FLAT}; K = 5 would add 1 case (c7) for 400 tokens a case" in found.sentence
+    assert f"{FLAT}; K = 5 scores more in 1 case (c7) and costs 400 tokens a case" in found.sentence
 
 
 def test_without_tokens_no_price_is_named():
     points = [point(1, 0.5), point(3, 0.8)]
     found = recommend_k(points, gains(level=(1,)), Budget(), "recall")
-    assert found.sentence.endswith("but K = 1 gives up 1 case (c7)")
+    assert found.sentence.endswith("but K = 1 scores less in 1 case (c7)")
 
 
 def test_many_cases_are_counted_and_the_first_named():

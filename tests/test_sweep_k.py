@@ -131,8 +131,7 @@ def test_steps_name_the_cases_that_are_gained_and_lost(swept):
     assert by_k[2].tokens_per_gained == pytest.approx(by_k[2].tokens * 6 / 2)
     assert by_k[3].tokens_per_gained is None
     assert by_k[6].p95_ms is None
-    frame = swept.marginal()
-    assert list(frame["k_to"]) == [2, 3, 4, 5, 6]
+    assert [step.k_to for step in swept.steps] == [2, 3, 4, 5, 6]
 
 
 def test_the_recommended_k_and_the_front(swept):

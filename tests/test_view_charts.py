@@ -33,8 +33,8 @@ def test_score_by_k_draws_every_metric_at_every_k(scores):
 def test_score_by_slice_says_n_and_puts_the_lowest_first(scores):
     spec = charts.score_by_slice(scores, metric="recall@5").to_dict()
     rows = spec["data"]["values"]
-    first = min((row for row in rows if row["field"] == "tags.domain"), key=lambda r: r["order"])
-    assert first["slice"] == f"{SCRIPT} (n=1)"
+    first = min((row for row in rows if row["group"] == "tags.domain"), key=lambda r: r["order"])
+    assert first["name"] == f"{SCRIPT} (n=1)"
     assert first["value"] == 0
     assert spec["title"] == "recall@5 by slice, 3 cases"
 
@@ -42,7 +42,7 @@ def test_score_by_slice_says_n_and_puts_the_lowest_first(scores):
 def test_cases_without_a_tag_are_a_slice_of_their_own(tmp_path):
     cases = [case(1, tags={"domain": "退款"}), case(2)]
     rows = charts._slice_rows(score(run(tmp_path, service(), cases)), "recall@5")
-    assert "(none) (n=1)" in [row["slice"] for row in rows if row["field"] == "tags.domain"]
+    assert "(none) (n=1)" in [row["name"] for row in rows if row["group"] == "tags.domain"]
 
 
 def test_latency_by_stage_puts_the_slowest_first_and_says_its_percentiles():

@@ -46,6 +46,22 @@ def rows(chart):
     return [*walk(spec), *held]
 
 
+def curve(sweep, **given):
+    return charts.k_linked(sweep, **given).vconcat[0].hconcat[0]
+
+
+def tokens(sweep):
+    return charts.k_linked(sweep).vconcat[0].hconcat[1]
+
+
+def latency(sweep):
+    return charts.k_linked(sweep).vconcat[1].hconcat[0]
+
+
+def marginal(sweep):
+    return charts.k_linked(sweep).vconcat[1].hconcat[1]
+
+
 def param(chart):
     (found,) = chart.to_dict()["params"]
     return found
@@ -68,7 +84,7 @@ def test_the_linked_view_holds_four_charts_and_a_slider_that_stands_at_the_recom
 
 
 def test_the_curve_holds_every_k_and_what_the_slider_means_by_it(swept):
-    drawn = rows(charts.k_curve(swept))
+    drawn = rows(curve(swept))
     recall = [row for row in drawn if row["metric"] == "recall"]
     assert [row["k"] for row in recall] == [1, 2, 3, 4, 5, 6]
     assert [row["until"] for row in recall][:-1] == [1, 2, 3, 4, 5]
@@ -77,36 +93,30 @@ def test_the_curve_holds_every_k_and_what_the_slider_means_by_it(swept):
     assert hits[2] == "4/6, 0.667"
 
 
-def test_a_part_alone_marks_the_k_that_is_given(swept):
-    for chart in (charts.k_curve, charts.k_against, charts.k_marginal):
-        assert param(chart(swept, k=2))["value"] == 2
-        assert param(chart(swept))["value"] == 4
-
-
 def test_a_k_that_was_not_observed_is_not_drawn(tmp_path):
     found = sweep_k(swept_run(tmp_path), [6, 9])
-    assert {row["k"] for row in rows(charts.k_curve(found))} == {6}
-    assert [row["k"] for row in rows(charts.k_against(found))] == [6]
+    assert {row["k"] for row in rows(curve(found))} == {6}
+    assert [row["k"] for row in rows(tokens(found))] == [6]
 
 
 def test_a_slider_between_two_ks_stands_for_the_lower(tmp_path):
     found = sweep_k(swept_run(tmp_path), [1, 3, 6])
-    drawn = [row for row in rows(charts.k_curve(found)) if row["metric"] == "recall"]
+    drawn = [row for row in rows(curve(found)) if row["metric"] == "recall"]
     assert [(row["k"], row["until"] >= 5) for row in drawn] == [(1, False), (3, True), (6, True)]
     assert drawn[1]["until"] == 5
 
 
 def test_the_front_is_marked_by_shape_and_line(swept):
-    drawn = {row["k"]: row for row in rows(charts.k_against(swept))}
+    drawn = {row["k"]: row for row in rows(tokens(swept))}
     assert {k for k, row in drawn.items() if row["kind"] == "not beaten"} == set(swept.pareto())
     assert drawn[1]["price"] == "9 tokens a case"
-    shapes = json.dumps(charts.k_against(swept).to_dict())
+    shapes = json.dumps(tokens(swept).to_dict())
     assert '"diamond"' in shapes
     assert '"step-after"' in shapes
 
 
 def test_only_measured_ks_stand_in_the_plane_of_latency(swept):
-    drawn = rows(charts.k_against(swept, "p95_ms"))
+    drawn = rows(latency(swept))
     assert [row["k"] for row in drawn] == [1, 3, TOP_K]
     assert all(row["price"].endswith(" ms") for row in drawn)
 
@@ -116,13 +126,13 @@ def test_a_cost_that_is_not_known_is_said_instead(swept):
         value=swept.frame["value"].where(swept.frame["metric"] != "p95_ms"),
     )
     bare = type(swept)(swept.run, swept.ks, swept.scores, frame, swept.steps)
-    (row,) = rows(charts.k_against(bare, "p95_ms"))
+    (row,) = rows(latency(bare))
     assert row["words"] == "recall against cost: latency was not measured at any K"
     assert svg(charts.k_linked(bare).to_dict()).startswith("<svg")
 
 
 def test_steps_carry_their_cases_and_what_a_gained_one_costs(swept):
-    drawn = {row["step"]: row for row in rows(charts.k_marginal(swept)) if "step" in row}
+    drawn = {row["step"]: row for row in rows(marginal(swept)) if "step" in row}
     assert drawn["1→2"]["cases gained"] == "c1, c1b"
     assert drawn["4→5"]["cases lost"] == "forbids"
     assert (drawn["4→5"]["gained"], drawn["4→5"]["lost"]) == (0, 1)
@@ -133,13 +143,13 @@ def test_steps_carry_their_cases_and_what_a_gained_one_costs(swept):
 def test_many_names_are_counted(tmp_path):
     cases = [case(1, id=f"w{n}", question=f"w{n}") for n in range(20)]
     found = sweep_k(run(tmp_path, service(4), cases, top_k=3))
-    drawn = {row["step"]: row for row in rows(charts.k_marginal(found)) if "step" in row}
+    drawn = {row["step"]: row for row in rows(marginal(found)) if "step" in row}
     assert drawn["1→2"]["cases gained"].endswith("w11 and 8 more")
 
 
 def test_one_k_has_no_step(tmp_path):
     found = sweep_k(swept_run(tmp_path), [3])
-    assert "there is no step" in json.dumps(charts.k_marginal(found).to_dict())
+    assert "there is no step" in json.dumps(marginal(found).to_dict())
     assert svg(charts.k_linked(found).to_dict()).startswith("<svg")
 
 
@@ -147,13 +157,13 @@ def test_of_many_steps_those_that_change_something_are_drawn(tmp_path):
     # The corpus gives out at 45: gains at 2 and 31 alone.
     cases = [case(1), case(30)]
     found = sweep_k(run(tmp_path, service(45), cases, top_k=45), range(1, 46))
-    drawn = {row["step"] for row in rows(charts.k_marginal(found)) if "step" in row}
+    drawn = {row["step"] for row in rows(marginal(found)) if "step" in row}
     assert drawn == {"1→2", "30→31"}
 
 
 def test_many_steps_in_which_nothing_changes_are_still_drawn(tmp_path):
     found = sweep_k(run(tmp_path, service(40), [case(0)], top_k=40), range(1, 41))
-    drawn = {row["step"] for row in rows(charts.k_marginal(found)) if "step" in row}
+    drawn = {row["step"] for row in rows(marginal(found)) if "step" in row}
     assert drawn == {str(k) for k in range(2, 27)}
 
 
@@ -167,7 +177,7 @@ def test_large_prices_are_short():
 def test_answers_have_a_curve_of_their_own(tmp_path):
     made = measured(tmp_path, [1, 2], fickle_answers(), answers=True, repeats=1)
     found = sweep_k(made.largest, measured=made.runs.values())
-    drawn = rows(charts.k_curve(found, metric="correct_rate"))
+    drawn = rows(curve(found, metric="correct_rate"))
     assert [row["k"] for row in drawn if row["metric"] == "correct_rate"] == [1, 2]
     assert svg(charts.k_linked(found, metric="correct_rate").to_dict()).startswith("<svg")
 

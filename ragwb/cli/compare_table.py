@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ragwb.html import plain
+from ragwb.measure.listed import some
 
 if TYPE_CHECKING:
     from ragwb.decide.comparison import Comparison
@@ -40,7 +41,7 @@ def _parts(comparison: Comparison, by: str | None) -> Iterator[str]:
             yield _listed(comparison, change)
     for name in _SAME_WORDS:
         if ids := getattr(comparison, name):
-            yield f"{name.replace('_', ' ')} ({len(ids)}): {_named(ids)}"
+            yield f"{name.replace('_', ' ')} ({len(ids)}): {plain(some(ids, 12))}"
     yield "figures\n" + sections.figures(comparison).text
     if by is not None:
         yield f"by {plain(by)}\n" + sections.slices(comparison, by).text
@@ -59,12 +60,6 @@ def _listed(comparison: Comparison, change: str) -> str:
     if len(rows) > _MOST_LISTED:
         lines.append(f"and {len(rows) - _MOST_LISTED} more: --format json names them all")
     return "\n".join(lines)
-
-
-def _named(case_ids: tuple[str, ...]) -> str:
-    from ragwb.report.words import names
-
-    return plain(names(case_ids, 12))
 
 
 def print_case(case: ComparedCase) -> None:

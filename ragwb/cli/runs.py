@@ -173,10 +173,10 @@ def baseline(
 
 
 def _listed(entry: RunEntry, names: dict[str, list[str]]) -> dict[str, Any]:
-    from ragwb.runs.kinds import Asked, asked_of
+    from ragwb.runs.kinds import asked_of
 
     manifest = entry.manifest
-    asked = asked_of(entry.path) if entry.status == "sealed" else Asked(None, None)
+    asked = asked_of(entry)
     return {
         "run_id": plain(entry.run_id),
         "kind": asked.kind,

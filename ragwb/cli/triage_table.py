@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ragwb.html import plain
-from ragwb.measure.listed import first_of
+from ragwb.measure.listed import first_of, some
 
 if TYPE_CHECKING:
     from ragwb.triage.found import FoundGroup
@@ -197,18 +197,14 @@ def _left_out(triage: Triage) -> Iterator[str]:
     for case_id, why in triage.unjudged:
         by_why.setdefault(why, []).append(case_id)
     for why, case_ids in by_why.items():
-        yield f"not judged ({len(case_ids)}), {plain(why, width=160)}: {_named(case_ids)}"
+        named = some(case_ids, _MOST_NAMED, width=60)
+        yield f"not judged ({len(case_ids)}), {plain(why, width=160)}: {named}"
     by_error: dict[str, list[str]] = {}
     for case_id, error in triage.errors:
         by_error.setdefault(error, []).append(case_id)
     for error, case_ids in by_error.items():
-        yield f"errors ({len(case_ids)}), {plain(error, width=160)}: {_named(case_ids)}"
-
-
-def _named(case_ids: Sequence[str]) -> str:
-    shown = ", ".join(plain(case_id, width=60) for case_id in case_ids[:_MOST_NAMED])
-    rest = len(case_ids) - _MOST_NAMED
-    return f"{shown} and {rest} more" if rest > 0 else shown
+        named = some(case_ids, _MOST_NAMED, width=60)
+        yield f"errors ({len(case_ids)}), {plain(error, width=160)}: {named}"
 
 
 def _facts(triage: Triage, case: TriagedCase) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ import typer
 
 from ragwb.cli.options import Format, print_json, print_rows
 from ragwb.html import plain
+from ragwb.measure.listed import some
 
 if TYPE_CHECKING:
     from ragwb.triage.result import Triage
@@ -102,11 +103,7 @@ def _row(remedy: RunRemedy) -> dict[str, Any]:
 
 def _counted(case_ids: Sequence[str], most: int) -> str:
     """How many cases, and the first of them."""
-    if not case_ids:
-        return "0"
-    shown = ", ".join(plain(case_id, width=40) for case_id in case_ids[:most])
-    rest = len(case_ids) - most
-    return f"{len(case_ids)}: {shown}" + (f" and {rest} more" if rest > 0 else "")
+    return f"{len(case_ids)}: {some(case_ids, most, width=40)}" if case_ids else "0"
 
 
 def _csv_row(remedy: RunRemedy) -> dict[str, Any]:

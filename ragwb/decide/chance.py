@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ragwb.errors import MetricError
+from ragwb.measure.listed import count
 from ragwb.measure.statistics import CONFIDENCE, RESAMPLES, SEED, Interval, mcnemar
 
 ALPHA = 0.05
@@ -65,12 +66,12 @@ class Flips:
             few = (
                 "too few to show any" if self.needed is None else f"{self.needed} flips would tell"
             )
-            return f"nothing changed sides; {_cases(self.n)}: {few}"
+            return f"nothing changed sides; {count(self.n, 'case')}: {few}"
         if self.needed is None:
-            return f"{_cases(self.n)} cannot show any difference ({test})"
+            return f"{count(self.n, 'case')} cannot show any difference ({test})"
         return (
-            f"a difference that {_cases(self.n)} cannot show ({test}): {self.needed} flips one way "
-            "would be needed"
+            f"a difference that {count(self.n, 'case')} cannot show ({test}): {self.needed} flips "
+            "one way would be needed"
         )
 
     def to_dict(self) -> dict[str, object]:
@@ -231,7 +232,3 @@ def _percentiles(side: _Side, weights: Ints, below: Ints, total: Ints, q: float)
     place = (reached < rank[:, None]).sum(axis=1)
     values = side.values[np.minimum(place, len(side.values) - 1)]
     return np.where(total > 0, values, np.nan)
-
-
-def _cases(n: int) -> str:
-    return "1 case" if n == 1 else f"{n:,} cases"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragwb.html import plain
+from ragwb.measure.listed import joined
 from ragwb.records import ServiceManifest
 from ragwb.runs.manifest import Change, RunManifest, diff_manifests
 
@@ -153,7 +154,7 @@ class Conditions:
         both = "both" if len(named) == 2 else "all"
         unsure = any(factor.unsaid_by for factor in self.factors)
         return (
-            f"confounded: {_listed(named)} {both} {'differ' if unsure else 'changed'}; "
+            f"confounded: {joined(named)} {both} {'differ' if unsure else 'changed'}; "
             "no figure here can be credited to one of them"
         )
 
@@ -335,13 +336,9 @@ def _unsaid_sentence(unsaid: tuple[str, ...], factors: tuple[Factor, ...]) -> st
     silent = "not said by the " + " nor by the ".join(unsaid)
     text = f"{silent}: how the service was set; no figure here can be credited to a change of it"
     if factors:
-        named = _listed([f"{factor.words} ({factor.values})" for factor in factors])
+        named = joined([f"{factor.words} ({factor.values})" for factor in factors])
         text += f"; besides, {named} changed"
     return text
-
-
-def _listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _name_words(name: str) -> str:

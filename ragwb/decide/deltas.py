@@ -11,8 +11,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from ragwb.decide.chance import Observed, percentile_change
-from ragwb.decide.outcomes import SHARED, Outcomes, lower_is_better
+from ragwb.decide.outcomes import Outcomes, lower_is_better
 from ragwb.decide.thresholds import ROUNDING
+from ragwb.measure.answer_scores import SHARED
 from ragwb.measure.cost import COSTS, PERCENTILES, percentile
 from ragwb.measure.shown import weighted_mean
 from ragwb.measure.statistics import Interval, bootstrap_ratio_change, mcnemar, paired_bootstrap

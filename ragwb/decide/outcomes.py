@@ -13,7 +13,6 @@ from ragwb import html
 from ragwb.decide.authored import authored_frame
 from ragwb.decide.imported import checked_frame
 from ragwb.decide.safety import Safety, answer_safety, retrieval_safety
-from ragwb.errors import MetricError
 from ragwb.golden.passages import ResolvedCase
 from ragwb.measure.answer_scores import FIGURES as ANSWER_FIGURES
 from ragwb.measure.answer_scores import LOWER_IS_BETTER, AnswerScores
@@ -31,11 +30,9 @@ from ragwb.runs.manifest import RunManifest
 from ragwb.runs.scoring import score
 from ragwb.runs.store import Run, collector_paused
 from ragwb.runs.traces import Traces, load_traces
+from ragwb.triage.attribute import checked_k
 
 Pair = tuple[str, int]
-
-SHARED = ("refusal_precision", "clarify_precision", "refusal_reason_accuracy")
-"""Figures whose denominator is what the system did: each side has cases of its own in them."""
 
 _LOWER = frozenset({*LOWER_IS_BETTER, *COSTS, *PERCENTILES, "duplicate_rate", "forbidden"})
 _HEAD = ("status", "reason", "tier", "set", "risk", "weight")
@@ -69,8 +66,8 @@ class Outcomes(CaseCounts):
         safety: blocking cases that broke a rule whose tolerance is zero, by the rule: a reason code
             in lower case, such as acl_leak. Empty when none is broken.
         safety_unknown: rules that could not be decided, such as leaks that nothing was asked about.
-        shares: the share of its repeats with which a case counts in a figure of `SHARED`, a column
-            each, indexed by case_id; None when every case counts whole.
+        shares: the share of its repeats with which a case counts (`AnswerScores.shares`); None when
+            every case counts whole.
     """
 
     name: str
@@ -145,7 +142,7 @@ def outcomes_of(
         UsageError: answers are asked of a run that only retrieved.
         DataError: a table of the run, or the rules, are broken; its labels are of another id space.
     """
-    k = _checked_k(run, k)
+    k = checked_k(run, k)
     results = run.cases()
     asked = kind_of(run)
     if kind == "answers" and asked == "retrieval":
@@ -173,7 +170,7 @@ def outcomes_of(
         repeats=run.manifest.repeats,
         safety=found.broken,
         safety_unknown=found.unknown,
-        shares=None if answers is None else _shares(answers),
+        shares=None if answers is None else answers.shares,
         timed=timed_of(run, asked),
     )
 
@@ -220,18 +217,6 @@ def outcomes_from(
         repeats=1 if manifest is None else manifest.repeats,
         safety_unknown=Safety.none_observed().unknown,
     )
-
-
-def _checked_k(run: Run, k: int | None) -> int:
-    top_k = run.manifest.top_k
-    if k is None:
-        return top_k
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= top_k:
-        raise MetricError(
-            f"K is {k!r}: give a whole number from 1 to {top_k}, the top K of run {run.run_id}: "
-            "nothing beyond it was observed"
-        )
-    return k
 
 
 def _pack(rules: RulePack | str | Path | None) -> RulePack:
@@ -281,11 +266,3 @@ def _safety(
 ) -> Safety:
     found = retrieval_safety(run, results, retrieval, k)
     return found if answers is None else found.joined(answer_safety(answers, results))
-
-
-def _shares(answers: AnswerScores) -> pd.DataFrame | None:
-    if answers.repeats == 1:
-        return None
-    grouped = answers.results.groupby("case_id")
-    shares = grouped[list(SHARED)].count().div(grouped.size(), axis=0)
-    return shares.reindex(answers.frame["case_id"])

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 from ragwb.decide.imported import RATES
-from ragwb.errors import MetricError
 from ragwb.html import plain
 from ragwb.measure.cost import COSTS, PERCENTILES
+from ragwb.measure.listed import joined
 
 _SPELLINGS: Mapping[str, str] = {
     **dict.fromkeys(("hit", "hits", "hitrate", "hit_rate", "success"), "hit_rate"),
@@ -55,7 +55,7 @@ class _Figure:
         return f"{plain(self.written, width=_WIDTH)} {self.value:.6g}"
 
 
-def check_figures(metrics: Mapping[str, float | None], *, n: int | None = None) -> tuple[str, ...]:
+def check_figures(metrics: Mapping[str, float | None]) -> tuple[str, ...]:
     """What about these means of one run is impossible, a sentence each.
 
     Figures are read under our names and those of other tools (`recall@5`, `ndcg_at_5`, `hit@5`,
@@ -65,21 +65,14 @@ def check_figures(metrics: Mapping[str, float | None], *, n: int | None = None) 
     Args:
         metrics: figures by name; None is undefined, and nothing is said of it. Unknown names must
             only be numbers.
-        n: the cases that the means are over, if each was asked once: a hit rate is then a number
-            of n-th parts.
 
     Returns:
         Empty when all is possible, which does not make it true.
-
-    Raises:
-        MetricError: n is negative.
 
     Source: metrics.md, "Retrieval, per case": recall, mrr, ndcg, map and precision are above 0
         exactly where there is a hit, and none is above it.
     Example: {"hit_rate_at_5": 0.875, "ndcg_at_5": 0.0} -> one sentence
     """
-    if n is not None and n < 0:
-        raise MetricError(f"{n} cases: give 0 or more")
     given = [_figure(name, value) for name, value in metrics.items() if value is not None]
     ranges = [sentence for figure in given for sentence in _out_of_range(figure)]
     sound = [figure for figure in given if not _out_of_range(figure)]
@@ -89,7 +82,6 @@ def check_figures(metrics: Mapping[str, float | None], *, n: int | None = None) 
         *_against_hits(sound),
         *_falling(sound),
         *_percentiles(sound),
-        *_no_fraction(sound, n),
     )
 
 
@@ -141,7 +133,7 @@ def _against_hits(figures: list[_Figure]) -> Iterator[str]:
         above = [figure for figure in family if figure.value > figure.slack]
         if zero and above:
             yield (
-                f"{_listed(above)} cannot stand beside {_listed(zero)}: "
+                f"{joined([*map(str, above)])} cannot stand beside {joined([*map(str, zero)])}: "
                 "at one K all of them are above 0, or none is"
             )
         if "hit_rate" in held:
@@ -179,21 +171,3 @@ def _percentiles(figures: list[_Figure]) -> Iterator[str]:
     for lower, higher in pairwise(named):
         if higher.value < lower.value:
             yield f"{higher} is below {lower}"
-
-
-def _no_fraction(figures: list[_Figure], n: int | None) -> Iterator[str]:
-    if n is None:
-        return
-    for figure in figures:
-        if figure.name != "hit_rate":
-            continue
-        hits = figure.value * n
-        if n == 0:
-            yield f"{figure} of 0 cases: without a case there is no figure"
-        elif abs(hits - round(hits)) > n * figure.slack:
-            yield f"{figure} of {n} cases is no whole number of them: {hits:.4g}"
-
-
-def _listed(figures: list[_Figure]) -> str:
-    words = [str(figure) for figure in figures]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

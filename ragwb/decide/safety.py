@@ -112,7 +112,7 @@ def _leaks(run: Run, results: pd.DataFrame, k: int) -> Safety:
     for one in run.explanations():
         said[one.case_id, one.repeat][one.explanation.chunk_id] = one.explanation
     if not said:
-        return Safety({}, () if _hides_nothing(run) else LEAK_RULES)
+        return Safety({}, () if _nothing_can_leak(run) else LEAK_RULES)
     found: dict[str, dict[str, None]] = defaultdict(dict)
     is_whole = True
     for pair, lists in _came_back(run, results):
@@ -124,11 +124,11 @@ def _leaks(run: Run, results: pd.DataFrame, k: int) -> Safety:
             for where, ids in lists.items()
         )
     broken = {rule: tuple(found[rule]) for rule in LEAK_RULES if rule in found}
-    left = () if is_whole or _hides_nothing(run) else LEAK_RULES
+    left = () if is_whole or _nothing_can_leak(run) else LEAK_RULES
     return Safety(broken, tuple(rule for rule in left if rule not in broken))
 
 
-def _hides_nothing(run: Run) -> bool:
+def _nothing_can_leak(run: Run) -> bool:
     """Whether the one identity that asked may see every chunk, so that none can leak to it."""
     identity = run.manifest.identity or {}
     counts = run.service().get("chunks")

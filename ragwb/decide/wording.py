@@ -13,6 +13,7 @@ from ragwb.decide.compared import Compared
 from ragwb.decide.pairing import LeftOut
 from ragwb.decide.stage_times import is_explained
 from ragwb.html import plain
+from ragwb.measure.listed import some
 from ragwb.measure.shown import interval_words, value_words
 from ragwb.measure.summary import SMALL_N
 
@@ -51,7 +52,7 @@ def change_words(metric: str, value: float | None) -> str | None:
         return None
     if metric.endswith(_COARSE):
         return _whole(value) if abs(value) >= 10 or not value else f"{value:+.2g}"
-    return f"{value:+.4f}"
+    return f"{value:+z.4f}"
 
 
 def left_out_words(left_out: Sequence[LeftOut]) -> str:
@@ -96,7 +97,7 @@ def _gravest(compared: Compared) -> Iterator[str]:
         ("high value", (pairs["weight"] > 1) & ~is_high & ~pairs["permission"]),
     )
     named = [
-        f"{int(mine.sum())} {kind} ({_some(pairs.index[mine])})"
+        f"{int(mine.sum())} {kind} ({some(list(pairs.index[mine]), _MOST_NAMED, width=60)})"
         for kind, mine in kinds
         if mine.any()
     ]
@@ -118,7 +119,7 @@ def _figures(compared: Compared, flips: Flips) -> str:
         parts.append(f"context {_whole(tokens['delta'])} tokens a case")
     calls = rows.get("model_calls")
     if calls is not None and not pd.isna(calls["delta"]) and calls["delta"]:
-        parts.append(f"model calls {calls['delta']:+.2g} a case")
+        parts.append(f"model calls {calls['delta']:+z.2g} a case")
     return ", ".join(parts)
 
 
@@ -165,7 +166,7 @@ def _lead_words(row: Row, flips: Flips) -> str:
         if by_flips
         else f"{row['win']} better, {row['loss']} worse"
     )
-    return f"{name} {row['delta']:+.2f} ({change})"
+    return f"{name} {row['delta']:+z.2f} ({change})"
 
 
 def _always(compared: Compared) -> Iterator[str]:
@@ -177,8 +178,8 @@ def _always(compared: Compared) -> Iterator[str]:
             missing = f"{side.n_errors:,} of {side.n_cases:,} cases were not answered"
             yield f"The {name} is incomplete: {missing}"
     if compared.unstable:
-        some = _some(compared.unstable)
-        yield f"{len(compared.unstable)} unstable, failing in some repeats and not in all: {some}"
+        named = some(compared.unstable, _MOST_NAMED, width=60)
+        yield f"{len(compared.unstable)} unstable, failing in some repeats and not in all: {named}"
     before, after = compared.baseline.repeats, compared.candidate.repeats
     if before != after:
         yield f"Repeats differ, {before} against {after}: a case counts once, as its mean over them"
@@ -190,12 +191,6 @@ def _kind_words(one: LeftOut) -> str:
         return one.reason if one.side != "both" else "with other labels or another question"
     where = "on both sides" if one.side == "both" else f"in the {one.side}"
     return f"{'errors' if one.why == 'error' else 'excluded'} {where}"
-
-
-def _some(case_ids: Sequence[str] | pd.Index[Any]) -> str:
-    names = [plain(case_id, width=60) for case_id in case_ids[:_MOST_NAMED]]
-    more = len(case_ids) - len(names)
-    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
 def _start(sentence: str) -> str:

@@ -115,19 +115,6 @@ def confusion(pairs: Paired) -> Integers | None:
     return counts
 
 
-def kappa_of(matrix: npt.ArrayLike, weights: str = "none") -> float | None:
-    """Cohen's kappa of one confusion matrix; None when chance alone explains all agreement.
-
-    Args:
-        matrix: counts, shape (values, values), one rater by the other.
-        weights: none, linear or quadratic.
-
-    Example: [[13, 0], [2, 9]] -> 0.8298
-    """
-    table = np.asarray(matrix, dtype=np.float64)
-    return _known(_kappa(table[None], weights)[0])
-
-
 def resampled(
     statistic: Statistic, n_items: int, *, resamples: int = RESAMPLES, seed: int = SEED
 ) -> Interval | None:

@@ -83,11 +83,6 @@ class Calibration:
     n_off_scale: int
     annotators: tuple[str, ...]
 
-    @property
-    def decision_kappa(self) -> Figure:
-        """Kappa on the values as compared: at the cut where one was given."""
-        return self.judge_human["kappa"]
-
     def rows(self) -> list[dict[str, Any]]:
         """One row a figure: judge against people, and people against each other."""
         from ragwb.judge.shown import figure_rows

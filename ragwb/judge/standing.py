@@ -90,6 +90,9 @@ class Standing:
     why: str
 
 
+UNCALIBRATED = Standing(False, "advises: no calibration on record for this model and rubric")
+
+
 @dataclass(frozen=True, slots=True)
 class Acceptance:
     """Whether an answer is accepted: hard rules AND judge, never a product or an average.
@@ -181,12 +184,30 @@ def judge_standing(
         record: of the model in use and this rubric, or None.
         policy: default kappa 0.6 on 50 labelled items.
     """
-    policy = policy or JudgePolicy()
     deciding = [one.name for one in rubric.criteria if one.accept_from is not None]
     if not deciding:
         return Standing(False, f"advises: rubric {rubric.label} accepts and rejects nothing")
     if record is None or record.rubric_hash != rubric.hash:
-        return Standing(False, "advises: no calibration on record for this model and rubric")
+        return UNCALIBRATED
+    return recorded_standing(record, policy, deciding)
+
+
+def recorded_standing(
+    record: CalibrationRecord,
+    policy: JudgePolicy | None = None,
+    deciding: Sequence[str] | None = None,
+) -> Standing:
+    """Whether the judge of a calibration on record may block.
+
+    Args:
+        record: of the judge.
+        policy: default kappa 0.6 on 50 labelled items.
+        deciding: criteria that accept or reject; by default those that the record holds.
+    """
+    policy = policy or JudgePolicy()
+    deciding = list(record.decisions) if deciding is None else deciding
+    if not deciding:
+        return Standing(False, "advises: it accepts and rejects nothing")
     for name in deciding:
         found = record.decisions.get(name)
         if found is None or found.kappa is None:

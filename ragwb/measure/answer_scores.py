@@ -19,11 +19,11 @@ from ragwb.measure.counted import CaseCounts
 from ragwb.measure.facts import TAG
 from ragwb.measure.rules import HARD_REASONS
 from ragwb.measure.shown import (
-    interval_words,
+    FIGURE_COLUMNS,
+    figure_rows,
     json_number,
     json_value,
     text_rows,
-    value_words,
     weighted_mean,
 )
 from ragwb.measure.statistics import Interval, bootstrap_means, bootstrap_ratio, wilson
@@ -58,11 +58,11 @@ LOWER_IS_BETTER = frozenset(
         "evidence_conflict",
     }
 )
-# Their denominator is what was observed: a case that refused in one of five repeats counts a fifth.
-_BY_SHARE = frozenset({"refusal_precision", "clarify_precision", "refusal_reason_accuracy"})
+SHARED = ("refusal_precision", "clarify_precision", "refusal_reason_accuracy")
+"""Figures whose denominator is what the system did: each run has cases of its own in them."""
+
 OTHER = "none of them"
 """Column of the confusion for answers that are of no mode."""
-_SHOWN = ("metric", "value", "95 % interval", "weighted", "n")
 
 Floats = npt.NDArray[np.float64]
 
@@ -237,11 +237,13 @@ class AnswerScores(CaseCounts):
         }
 
     def __repr__(self) -> str:
-        return "\n".join([self._title(), *text_rows(self._shown(), _SHOWN), INTERVALS])
+        rows = figure_rows(self._summary)
+        return "\n".join([self._title(), *text_rows(rows, FIGURE_COLUMNS), INTERVALS])
 
     def _repr_html_(self) -> str:
         caption = f"{self._title()}. {INTERVALS}"
-        return html.table(self._shown(), _SHOWN, numeric=_SHOWN[1:], caption=caption)
+        rows = figure_rows(self._summary)
+        return html.table(rows, FIGURE_COLUMNS, numeric=FIGURE_COLUMNS[1:], caption=caption)
 
     def _title(self) -> str:
         name = f"Answers of {html.plain(self.run_id)}" if self.run_id else "Answers"
@@ -249,18 +251,6 @@ class AnswerScores(CaseCounts):
             f"{name}: {self.n_cases} cases = {self.n_scored} scored + {self.n_excluded} excluded "
             f"+ {self.n_errors} errors, {len(self.hard_failed_case_ids())} break a hard rule"
         )
-
-    def _shown(self) -> list[dict[str, object]]:
-        return [
-            {
-                "metric": row["metric"],
-                "value": value_words(row["value"], row["counts"]),
-                "95 % interval": interval_words(row["low"], row["high"]),
-                "weighted": value_words(row["weighted"], None),
-                "n": f"{row['n']}",
-            }
-            for row in self._summary.to_dict("records")
-        ]
 
     @property
     def _scored(self) -> pd.DataFrame:
@@ -295,13 +285,25 @@ class AnswerScores(CaseCounts):
                 "n_errors": n_errors,
             }
 
-    def _shares(self, name: str, case_ids: pd.Series[str]) -> Floats:
-        """The share of its repeats with which each case counts."""
-        if name not in _BY_SHARE or self.repeats == 1:
-            return np.ones(len(case_ids), dtype=np.float64)
+    @cached_property
+    def shares(self) -> pd.DataFrame | None:
+        """The share of its repeats with which a case counts in a figure of `SHARED`.
+
+        A case that refused in one of five repeats counts a fifth in the precision of refusing.
+
+        Returns:
+            A column each, index case_id; None when every case counts whole.
+        """
+        if self.repeats == 1:
+            return None
         grouped = self.results.groupby("case_id")
-        shares = grouped[name].count() / grouped.size()
-        return np.asarray(shares.reindex(case_ids), dtype=np.float64)
+        shares = grouped[list(SHARED)].count().div(grouped.size(), axis=0)
+        return shares.reindex(self.frame["case_id"])
+
+    def _shares(self, name: str, case_ids: pd.Series[str]) -> Floats:
+        if self.shares is None or name not in self.shares:
+            return np.ones(len(case_ids), dtype=np.float64)
+        return np.asarray(self.shares[name].reindex(case_ids), dtype=np.float64)
 
 
 def _figure_row(values: Floats, shares: Floats) -> dict[str, object]:

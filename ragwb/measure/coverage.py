@@ -32,7 +32,6 @@ COVERAGE = pa.schema(
 )
 FIGURES = ("passage_recall", "passage_precision", "passage_iou")
 
-_PLACE = ["document_id", "document_version"]
 Floats = npt.NDArray[np.float64]
 Int32s = npt.NDArray[np.int32]
 

@@ -102,25 +102,14 @@ class Labels:
         return cls.from_tables(_tables_of(cases))
 
     @classmethod
-    def from_table(cls, table: pa.Table) -> Labels:
-        """The labels of a table with a row a (case, group, chunk), in any order.
-
-        Args:
-            table: case_id string; group int from 0, ignored where forbidden; chunk_id string, null
-                for a group that no chunk can satisfy; forbidden bool.
-
-        Raises:
-            DataError: a column is missing.
-        """
-        table, case_id = _by_case(_checked(table))
-        case = case_id.indices.to_numpy()
-        return cls.from_tables(table[rows] for rows in _whole_cases(case))
-
-    @classmethod
     def from_tables(cls, tables: Iterable[pa.Table]) -> Labels:
-        """The labels of tables like that of `from_table`, each with all labels of its cases.
+        """The labels of tables with a row a (case, group, chunk), each with all of its cases.
 
         A table at a time: a set too large for memory twice can be read in pieces.
+
+        Args:
+            tables: rows in any order: case_id string; group int from 0, ignored where forbidden;
+                chunk_id string, null for a group that no chunk can satisfy; forbidden bool.
 
         Raises:
             DataError: a column is missing; a case has labels in two of the tables.
@@ -247,16 +236,6 @@ def _distinct_items(chunk_ids: pa.StringArray, keys: Hashes) -> tuple[Ints, Ints
     item = np.full(len(keys), -1, dtype=np.int64)
     item[filled] = rank[place]
     return first[order], item
-
-
-def _whole_cases(case: Int32s) -> Iterator[slice]:
-    """Stretches of about PART_ROWS rows that end where a case ends."""
-    start = 0
-    while start < len(case):
-        last = min(start + PART_ROWS, len(case)) - 1
-        end = int(np.searchsorted(case, case[last], side="right"))
-        yield slice(start, end)
-        start = end
 
 
 def _joined(columns: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:

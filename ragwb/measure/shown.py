@@ -23,6 +23,23 @@ def interval_words(low: float, high: float) -> str | None:
     return None if pd.isna(low) else f"{low:.4f} to {high:.4f}"
 
 
+FIGURE_COLUMNS = ("metric", "value", "95 % interval", "weighted", "n")
+
+
+def figure_rows(summary: pd.DataFrame) -> list[dict[str, object]]:
+    """The figures of a summary as people read them, as `FIGURE_COLUMNS`."""
+    return [
+        {
+            "metric": row["metric"],
+            "value": value_words(row["value"], row["counts"]),
+            "95 % interval": interval_words(row["low"], row["high"]),
+            "weighted": value_words(row["weighted"], None),
+            "n": f"{row['n']}",
+        }
+        for row in summary.to_dict("records")
+    ]
+
+
 def json_value(value: Any) -> Any:
     """A value for JSON: null where pandas holds no value."""
     return None if pd.isna(value) else value

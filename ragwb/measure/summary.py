@@ -16,11 +16,11 @@ from ragwb.errors import MetricError, UsageError
 from ragwb.measure.counted import CaseCounts
 from ragwb.measure.metric import HEADLINE, Metric
 from ragwb.measure.shown import (
-    interval_words,
+    FIGURE_COLUMNS,
+    figure_rows,
     json_number,
     json_value,
     text_rows,
-    value_words,
     weighted_mean,
 )
 from ragwb.measure.statistics import RESAMPLES, SEED, Interval, bootstrap_means, wilson
@@ -46,7 +46,6 @@ SUMMARY_COLUMNS = (
     "method",
 )
 SLICES = ("risk", "set", "tier")
-_SHOWN = ("metric", "value", "95 % interval", "weighted", "n")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -192,11 +191,13 @@ class Scores(CaseCounts):
         }
 
     def __repr__(self) -> str:
-        return "\n".join([self._title(), *text_rows(self._shown(), _SHOWN), INTERVALS])
+        rows = figure_rows(self._summary)
+        return "\n".join([self._title(), *text_rows(rows, FIGURE_COLUMNS), INTERVALS])
 
     def _repr_html_(self) -> str:
         caption = f"{self._title()}. {INTERVALS}"
-        return html.table(self._shown(), _SHOWN, numeric=_SHOWN[1:], caption=caption)
+        rows = figure_rows(self._summary)
+        return html.table(rows, FIGURE_COLUMNS, numeric=FIGURE_COLUMNS[1:], caption=caption)
 
     def _title(self) -> str:
         name = f"Scores of {html.plain(self.run_id)}" if self.run_id else "Scores"
@@ -204,18 +205,6 @@ class Scores(CaseCounts):
             f"{name}: {self.n_cases} cases = {self.n_scored} scored + {self.n_excluded} excluded "
             f"+ {self.n_errors} errors, top K {self.top_k}"
         )
-
-    def _shown(self) -> list[dict[str, object]]:
-        return [
-            {
-                "metric": row["metric"],
-                "value": value_words(row["value"], row["counts"]),
-                "95 % interval": interval_words(row["low"], row["high"]),
-                "weighted": value_words(row["weighted"], None),
-                "n": f"{row['n']}",
-            }
-            for row in self.summary().to_dict("records")
-        ]
 
     def _check_k(self, k: int) -> None:
         if k not in self.ks:

@@ -9,8 +9,7 @@ from ragwb.html import escape, plain, tag
 from ragwb.measure.answer_figures import AnswerOutcome
 from ragwb.measure.answered import AnsweredCase
 from ragwb.measure.chains import Hop, whole_chain
-from ragwb.measure.listed import first_of, listed
-from ragwb.report.words import count, names
+from ragwb.measure.listed import count, first_of, listed, some
 from ragwb.view.panel import Panel, frame_rows, stack, table_panel
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def rules(evaluation: AnswerEvaluation) -> Panel:
     words = f"{_n_broken(evaluation)} in {n_cases} (rules {pack})"
     left_out = {row["case_id"] for row in rows} - set(evaluation.rule_case_ids)
     if left_out:
-        words += f"; of these {names(sorted(map(str, left_out)))} do not count in the verdict"
+        words += f"; of these {some(sorted(map(str, left_out)))} do not count in the verdict"
     table = table_panel(rows, _rule_columns(evaluation), empty="")
     html = tag("p", escape(words + ".")) + tag("div", table.html, class_="rw-rules")
     return Panel(f"{words}\n{table.text}", html)

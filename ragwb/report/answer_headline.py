@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from ragwb.measure.answer_figures import MODES
 from ragwb.measure.answer_scores import OTHER
+from ragwb.measure.listed import count, some
 from ragwb.report.words import (
-    count,
     embedding_warning,
     errors_of,
     failed_call_steps,
     limit_steps,
     met_words,
-    names,
     run_line,
     verdict_panel,
     verdict_words,
@@ -102,7 +101,7 @@ def _is_advised(evaluation: AnswerEvaluation, metric: str) -> bool:
 def _rule_steps(evaluation: AnswerEvaluation) -> Iterator[str]:
     """A line a reason, the gravest first, with the cases that break it."""
     if forbidden := evaluation.retrieval.forbidden_case_ids:
-        yield f"Look at these first, what must not come back did: {names(forbidden)}."
+        yield f"Look at these first, what must not come back did: {some(forbidden)}."
     failures = evaluation.answers.failures()
     failures = failures[failures["case_id"].isin(evaluation.rule_case_ids)]
     for reason, rows in failures.groupby("reason", sort=False):
@@ -165,11 +164,11 @@ def has_all_evidence(outcome: AnswerOutcome) -> bool:
 def _other_steps(evaluation: AnswerEvaluation) -> Iterator[str]:
     frame = evaluation.answers.frame
     if unstable := unstable_cases(evaluation):
-        yield f"Unstable, right in some repeats and wrong in others: {names(unstable)}."
+        yield f"Unstable, right in some repeats and wrong in others: {some(unstable)}."
     yield from failed_call_steps(errors_of(frame))
     drifted = frame["reason"].fillna("").str.startswith("drifted")
     if gone := frame.loc[(frame["status"] == "excluded") & drifted, "case_id"].tolist():
-        yield f"Relink the evidence of {names(gone)}: ragwb golden check tells what is gone."
+        yield f"Relink the evidence of {some(gone)}: ragwb golden check tells what is gone."
 
 
 def unstable_cases(evaluation: AnswerEvaluation) -> list[str]:
@@ -185,7 +184,7 @@ def _cases(evaluation: AnswerEvaluation, case_ids: Sequence[str]) -> str:
     frame = evaluation.answers.frame
     n_high = int((frame["case_id"].isin(case_ids) & (frame["risk"] == "high")).sum())
     high = f", {n_high} of high risk" if n_high else ""
-    return f"{count(len(case_ids), 'case')}{high} ({names(case_ids)})"
+    return f"{count(len(case_ids), 'case')}{high} ({some(case_ids)})"
 
 
 def _warnings(evaluation: AnswerEvaluation) -> Iterator[str]:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ragwb.html import escape, plain, tag
-from ragwb.report.words import count, names, names_fold, verdict_panel
+from ragwb.measure.listed import count, some
+from ragwb.report.words import names_fold, verdict_panel
 from ragwb.sweep.choosing import choose
 from ragwb.view.chunk_borders import borders_panel
 from ragwb.view.panel import Panel, fold, frame_rows, stack, table_panel, text_table
@@ -186,8 +187,8 @@ def change_rows(sweep: ChunkingSweep, cut: Cut) -> Iterator[Row]:
     for row in sweep.changes(cut).to_dict("records"):
         yield {
             "point": named[row["point"]],
-            "fixed": f"{row['fixed']}: {names(row['fixed_ids'])}" if row["fixed"] else "0",
-            "broken": f"{row['broken']}: {names(row['broken_ids'])}" if row["broken"] else "0",
+            "fixed": f"{row['fixed']}: {some(row['fixed_ids'])}" if row["fixed"] else "0",
+            "broken": f"{row['broken']}: {some(row['broken_ids'])}" if row["broken"] else "0",
             "p": f"{row['p_adjusted']:.3f}",
             "ids": (row["fixed_ids"], row["broken_ids"]),
         }

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragwb.html import escape, plain, tag
+from ragwb.measure.listed import count, some
 from ragwb.report.compare_cases import Rules, case_figures, case_marks, open_cases
-from ragwb.report.words import count, embedding_warning, figure_words, names, verdict_panel
+from ragwb.report.words import embedding_warning, figure_words, verdict_panel
 from ragwb.view.case_parts import cut
 from ragwb.view.compare_card import compare_card
 from ragwb.view.compare_charts import lead_figure, slice_field
@@ -88,7 +89,7 @@ def patterns(comparison: Comparison) -> Panel:
         return Panel(words, tag("p", words, class_="rw-none"))
     text, html = [], ""
     for pattern in comparison.patterns:
-        named = f"Cases: {names(pattern.case_ids)}." if pattern.case_ids else ""
+        named = f"Cases: {some(pattern.case_ids)}." if pattern.case_ids else ""
         look = f"Look first: {pattern.look_at}."
         text += [f"{pattern.title} ({pattern.code}): {pattern.sentence}", look, named]
         body = tag("b", escape(pattern.title)) + " " + tag("code", escape(pattern.code))
@@ -281,16 +282,6 @@ def _listed(comparison: Comparison, change: str) -> Panel:
     return table_panel(changed_rows(comparison, change), CHANGED_COLUMNS, empty="None.")
 
 
-def one_case(comparison: Comparison, case_id: str, *, rules: Rules = None) -> Panel:
-    """One case opened, whichever way it went.
-
-    Raises:
-        UsageError: it is in no pair, or a side holds figures only.
-    """
-    (case,) = open_cases(comparison, [case_id], rules=rules)
-    return compare_card(case, is_open=True)
-
-
 def conditions(comparison: Comparison) -> Panel:
     """What differs between the manifests, field by field, and what may be concluded from it."""
     rows = condition_rows(comparison)
@@ -340,4 +331,4 @@ def left_out_lines(comparison: Comparison) -> Sequence[str]:
     by_reason: dict[str, list[str]] = {}
     for one in comparison.left_out:
         by_reason.setdefault(one.reason, []).append(one.case_id)
-    return [f"{reason} ({len(ids)}): {names(ids)}" for reason, ids in by_reason.items()]
+    return [f"{reason} ({len(ids)}): {some(ids)}" for reason, ids in by_reason.items()]

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from ragwb.html import cell, escape, plain, tag
 from ragwb.measure.cost import percentile
+from ragwb.measure.listed import count, some
 from ragwb.report.words import (
-    count,
     embedding_warning,
     figure_words,
     interval_words,
-    names,
     names_fold,
     number_words,
     run_line,
@@ -89,8 +88,8 @@ def _steps(sweep: KSweep, found: Recommendation) -> Iterator[str]:
     at = found.k or found.nearest_k
     around = [step for step in sweep.steps if at is None or at in (step.k_from, step.k_to)]
     for step in around[:_NO_EARLIER]:
-        named = f" ({names(step.gained, _MOST_NAMED)})" if step.gained else ""
-        lost = f" Lost: {names(step.lost, _MOST_NAMED)}." if step.lost else ""
+        named = f" ({some(step.gained, _MOST_NAMED)})" if step.gained else ""
+        lost = f" Lost: {some(step.lost, _MOST_NAMED)}." if step.lost else ""
         yield f"From K = {step.k_from} to {step.k_to}: {step_words(step)}{named}.{lost}"
     unmeasured = [k for k in sweep.ks if k not in sweep.measured and k <= sweep.top_k]
     if unmeasured:
@@ -223,17 +222,17 @@ def step_rows(sweep: KSweep) -> list[Row]:
 
 def _step_row(step: Step) -> Row:
     interval = interval_words(step.low, step.high)
-    change = None if step.delta is None else f"{step.delta:+.3f}" if step.delta else "0"
+    change = None if step.delta is None else f"{step.delta:+z.3f}" if step.delta else "0"
     return {
         _FROM_TO: _from_to(step),
         "gained": _counted(step.gained),
         "lost": _counted(step.lost),
         "recall": f"{change} [{interval}]" if interval else change,
-        "tokens a case": None if step.tokens is None else f"{step.tokens:+,.0f}",
+        "tokens a case": None if step.tokens is None else f"{step.tokens:+z,.0f}",
         "tokens a gained case": None
         if step.tokens_per_gained is None
         else number_words(step.tokens_per_gained),
-        "p95": NOT_MEASURED if step.p95_ms is None else f"{step.p95_ms:+,.0f} ms",
+        "p95": NOT_MEASURED if step.p95_ms is None else f"{step.p95_ms:+z,.0f} ms",
     }
 
 
@@ -256,7 +255,7 @@ def _from_to(step: Step) -> str:
 
 
 def _counted(case_ids: Sequence[str]) -> str:
-    return f"{len(case_ids)}: {names(case_ids, _MOST_NAMED)}" if case_ids else "0"
+    return f"{len(case_ids)}: {some(case_ids, _MOST_NAMED)}" if case_ids else "0"
 
 
 def slices(sweep: KSweep, by: str | None = None, *, metric: str = "recall") -> Panel:
@@ -278,7 +277,7 @@ def slices(sweep: KSweep, by: str | None = None, *, metric: str = "recall") -> P
     empty = [str(row[by]) for row in rows if not row["n"]]
     if not empty:
         return table
-    words = f"Without a case that is scored: {names(empty, 12)}."
+    words = f"Without a case that is scored: {some(empty, 12)}."
     return Panel(f"{table.text}\n{plain(words)}", table.html + tag("p", escape(words)))
 
 

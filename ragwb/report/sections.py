@@ -10,9 +10,9 @@ import pandas as pd
 
 from ragwb.html import escape, tag
 from ragwb.measure.cost import cost_table, latency_table
+from ragwb.measure.listed import count, some
 from ragwb.report.case_views import case_views
 from ragwb.report.words import (
-    count,
     embedding_warning,
     errors_of,
     failed_call_steps,
@@ -22,7 +22,6 @@ from ragwb.report.words import (
     limit_words,
     met_words,
     n_opened,
-    names,
     number_words,
     run_line,
     verdict_panel,
@@ -77,16 +76,16 @@ def _drifted(evaluation: Evaluation) -> list[str]:
 def _next_steps(evaluation: Evaluation) -> Iterator[str]:
     k = evaluation.top_k
     if evaluation.forbidden_case_ids:
-        named = names(evaluation.forbidden_case_ids)
+        named = some(evaluation.forbidden_case_ids)
         yield f"Look at these first, what must not come back did: {named}."
     yield from limit_steps(evaluation.thresholds)
     frame = evaluation.scores.frame
     yield from failed_call_steps(errors_of(frame))
     if drifted := _drifted(evaluation):
-        yield f"Relink the evidence of {names(drifted)}: ragwb golden check tells what is gone."
+        yield f"Relink the evidence of {some(drifted)}: ragwb golden check tells what is gone."
     high = frame[(frame["risk"] == "high") & frame["case_id"].isin(evaluation.failed_case_ids)]
     if len(high):
-        named = names(high["case_id"].tolist())
+        named = some(high["case_id"].tolist())
         yield f"Open first, high risk and evidence missing in the first {k}: {named}."
 
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from ragwb.errors import RunError
 from ragwb.html import escape, tag
+from ragwb.measure.listed import count, some
 from ragwb.report.words import (
-    count,
     embedding_warning,
     failed_call_steps,
     n_opened,
-    names,
     names_fold,
     run_line,
     verdict_panel,
@@ -94,13 +93,13 @@ def _steps(triage: Triage) -> Iterator[str]:
             meaning = f"ranked beyond K: {parts_words(_beyond(triage))}"
         yield (
             f"{count(row['n'], 'case')}{high}: {meaning}. First {reason.advice}. "
-            f"Open {names(row['cases'], 3)}."
+            f"Open {some(row['cases'], 3)}."
         )
     if len(rows) > _MOST_STEPS:
         yield f"{count(len(rows) - _MOST_STEPS, 'more reason')}: see the chart."
     yield from _best_remedy(triage)
     if unstable := [case.case_id for case in triage.cases if case.unstable]:
-        yield f"Unstable, the repeats differ: {names(unstable)}."
+        yield f"Unstable, the repeats differ: {some(unstable)}."
     yield from failed_call_steps(dict(triage.errors))
 
 
@@ -108,7 +107,7 @@ def _best_remedy(triage: Triage) -> Iterator[str]:
     """The remedy that stands first, if there is any."""
     best = next((remedy for remedy in triage.what_if() if remedy.change.is_remedy), None)
     if best is not None:
-        broken = f"and breaks {names(best.broken, 3)}" if best.broken else "and breaks none"
+        broken = f"and breaks {some(best.broken, 3)}" if best.broken else "and breaks none"
         yield (
             f"What if: {best.change.label} brings back {len(best.fixed)} of "
             f"{count(len(triage.cases), 'failed case')} {broken}."
@@ -135,7 +134,7 @@ def remedies_panel(triage: Triage) -> Panel:
 def _remedy_row(remedy: RunRemedy, n_failed: int) -> dict[str, object]:
     return {
         "change": _label(remedy),
-        "brings back": f"{len(remedy.fixed)} of {n_failed}: {names(remedy.fixed, 3)}",
+        "brings back": f"{len(remedy.fixed)} of {n_failed}: {some(remedy.fixed, 3)}",
         "breaks": _counted(remedy.broken),
         "cannot be told": _counted(remedy.unknown),
         "tokens a case": _tokens(remedy),
@@ -162,7 +161,7 @@ def _label(remedy: RunRemedy) -> str:
 
 
 def _counted(case_ids: Sequence[str]) -> str:
-    return f"{len(case_ids)}: {names(case_ids, 3)}" if case_ids else "none"
+    return f"{len(case_ids)}: {some(case_ids, 3)}" if case_ids else "none"
 
 
 def _tokens(remedy: RunRemedy) -> str:

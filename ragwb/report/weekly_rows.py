@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ragwb.decide.weekly.weeks import missing_weeks
-from ragwb.decide.weekly.words import case_words, slice_words
+from ragwb.decide.weekly.words import MOST_NAMES, slice_words
+from ragwb.measure.listed import count, some
 from ragwb.report.compare_sections import changed_rows
-from ragwb.report.words import count, figure_words, interval_words
+from ragwb.report.words import figure_words, interval_words
 from ragwb.view.case_parts import cut
 from ragwb.view.panel import frame_rows
 from ragwb.view.trend_charts import run_labels
@@ -154,7 +155,7 @@ def _difference(
 
 
 def _counted(case_ids: tuple[str, ...]) -> str:
-    return f"{len(case_ids)}: {case_words(case_ids)}" if case_ids else "none"
+    return f"{len(case_ids)}: {some(case_ids, MOST_NAMES)}" if case_ids else "none"
 
 
 def _p(p: float) -> str:
@@ -277,9 +278,8 @@ def gap_words(series: Series, period: Period) -> Iterator[str]:
         )
     gaps = missing_weeks(point.at for point in series.points)
     if gaps:
-        named = case_words(gaps, _MOST_NAMES)
-        weeks = "week" if len(gaps) == 1 else "weeks"
-        yield f"No run of {series.name} in {len(gaps)} {weeks}: {named}."
+        weeks, named = count(len(gaps), "week"), some(gaps, _MOST_NAMES)
+        yield f"No run of {series.name} in {weeks}: {named}."
 
 
 def shadow_words(series: Series) -> Iterator[str]:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from ragwb.decide.weekly.words import reference_words
 from ragwb.html import escape, plain, tag
+from ragwb.measure.listed import count
 from ragwb.report import weekly_rows as rows_of
 from ragwb.report.compare_cases import open_cases
 from ragwb.report.weekly_markdown import weekly_to_markdown
-from ragwb.report.words import count, embedding_warning, run_line, verdict_panel
+from ragwb.report.words import embedding_warning, run_line, verdict_panel
 from ragwb.view import trend_charts
 from ragwb.view.case_parts import grid
 from ragwb.view.compare_card import compare_card

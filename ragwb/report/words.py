@@ -10,6 +10,7 @@ import pandas as pd
 from ragwb.chat.reply import is_wrong_shape
 from ragwb.errors import UsageError
 from ragwb.html import breakable, escape, plain, tag
+from ragwb.measure.listed import some
 from ragwb.view.panel import Panel, fold
 
 if TYPE_CHECKING:
@@ -39,22 +40,11 @@ def embedding_warning(run: Run) -> Iterator[str]:
         )
 
 
-def count(n: int, word: str) -> str:
-    """A number of things: 1 case, 2 cases."""
-    return f"{n} {word}" if n == 1 else f"{n} {word}s"
-
-
-def names(case_ids: Sequence[str], most: int = 6) -> str:
-    """The first of some names, and how many more there are."""
-    shown = ", ".join(case_ids[:most])
-    return shown if len(case_ids) <= most else f"{shown} and {len(case_ids) - most} more"
-
-
 def names_fold(case_ids: Sequence[str], most: int = 3) -> str:
     """Some names as HTML: all of them behind a click where they are many."""
     if len(case_ids) <= most:
         return breakable(", ".join(case_ids))
-    return fold(breakable(names(case_ids, most)), tag("p", breakable(", ".join(case_ids))))
+    return fold(breakable(some(case_ids, most)), tag("p", breakable(", ".join(case_ids))))
 
 
 def n_opened(limit: int) -> int:
@@ -124,12 +114,12 @@ def failed_call_steps(errors: Mapping[str, str]) -> Iterator[str]:
     others = [case_id for case_id in errors if case_id not in shapes]
     if others:
         yield (
-            f"Calls failed for good in {names(others)}, of which nothing is known: see Errors, "
+            f"Calls failed for good in {some(others)}, of which nothing is known: see Errors, "
             "then run again."
         )
     if shapes:
         yield (
-            f"Replies of a wrong shape in {names(shapes)}: they come again when it is run again. "
+            f"Replies of a wrong shape in {some(shapes)}: they come again when it is run again. "
             "See Errors for what is missing, then look at the endpoint, the prompt or the mapping."
         )
 

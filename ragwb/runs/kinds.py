@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,9 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ragwb.errors import RunError, UsageError
-from ragwb.runs.store import Run, load_manifest
+from ragwb.runs.store import Run, RunEntry, runs_in
 from ragwb.runs.tables import CASES
-from ragwb.runs.writer import MANIFEST
 
 Kind = Literal["retrieval", "answers"]
 Timed = Literal["retrieval", "answer", "model"]
@@ -33,28 +31,28 @@ TIMED_WORDS: Mapping[Timed, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the calls of a sealed run came to.
+    """What the calls of a run came to.
 
     Attributes:
         kind: retrieval or answers; None where nothing tells (see `kind_of`), or the table cannot be
             read.
-        n_errors: calls that failed for good; None when the table cannot be read.
+        n_errors: calls that failed for good; None when the table cannot be read, or the run is not
+            sealed.
     """
 
     kind: Kind | None
     n_errors: int | None
 
 
-def asked_of(folder: Path) -> Asked:
+def asked_of(entry: RunEntry) -> Asked:
     """What a sealed run asked for and how many of its calls failed, from its table of cases."""
+    if entry.status != "sealed" or entry.manifest is None:
+        return Asked(None, None)
     try:
-        n, n_ok, n_modes = _counts(folder)
+        n, n_ok, n_modes = _counts(entry.path)
     except (OSError, pa.ArrowException):
         return Asked(None, None)
-    model = None
-    with suppress(RunError):
-        model = load_manifest(folder).answer_model
-    return Asked(_kind(n_ok, n_modes, model), n - n_ok)
+    return Asked(_kind(n_ok, n_modes, entry.manifest.answer_model), n - n_ok)
 
 
 def kind_of(run: Run) -> Kind | None:
@@ -104,19 +102,9 @@ def _kind(n_ok: int, n_modes: int, answer_model: str | None) -> Kind | None:
 
 def without_answers(run: Run) -> UsageError:
     """The error of a run that only retrieved where answers are needed: which run has them."""
-    newest = _newest_answers(run.path.parent)
+    entries = runs_in(run.path.parent)
+    newest = next((one.run_id for one in entries if asked_of(one).kind == "answers"), None)
     way = (
         f"the newest run of answers is {newest}" if newest else "make one with `ragwb answer-eval`"
     )
     return UsageError(f"run {run.run_id} only retrieved: {way}")
-
-
-def _newest_answers(folder: Path) -> str | None:
-    """The id of the newest sealed run of answers in a folder of runs."""
-    found = []
-    for path in folder.iterdir() if folder.is_dir() else ():
-        with suppress(RunError):
-            if (path / MANIFEST).is_file() and (manifest := load_manifest(path)).sealed:
-                found.append((manifest.created_at, path.name, path))
-    newest_first = sorted(found, reverse=True)
-    return next((name for _, name, at in newest_first if asked_of(at).kind == "answers"), None)

@@ -24,6 +24,7 @@ from ragwb.html import escape, plain, table
 from ragwb.measure.coverage import load_coverage
 from ragwb.measure.facts import load_facts
 from ragwb.measure.hits import Hits, load_hits
+from ragwb.measure.listed import some
 from ragwb.records import Explanation
 from ragwb.runs.baselines import load_baselines
 from ragwb.runs.far import FarPath, far_folder, is_far
@@ -182,7 +183,11 @@ class RunEntry:
 
 def list_runs(settings: Settings | None = None) -> list[RunEntry]:
     """All run folders, the newest first, broken ones last."""
-    folder = (settings or load_settings()).runs_dir
+    return runs_in((settings or load_settings()).runs_dir)
+
+
+def runs_in(folder: Path) -> list[RunEntry]:
+    """The run folders in a folder, the newest first, broken ones last; none where it is far."""
     if not folder.is_dir():
         return []
     entries = [_entry(path) for path in sorted(folder.iterdir()) if path.is_dir()]
@@ -369,11 +374,8 @@ def _by_prefix(settings: Settings, prefix: str) -> Path:
         return found[0].path
     if not found:
         raise RunError(f"no run {prefix!r} in {settings.runs_dir}: ragwb runs list shows them")
-    named = ", ".join(entry.run_id for entry in found[:3])
-    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    raise RunError(
-        f"{prefix!r} is the beginning of {len(found)} runs: {named}{more}; type more of it"
-    )
+    named = some([entry.run_id for entry in found], 3)
+    raise RunError(f"{prefix!r} is the beginning of {len(found)} runs: {named}; type more of it")
 
 
 def _validation(error: ValidationError) -> str:

@@ -11,7 +11,7 @@ import pandas as pd
 from ragwb.errors import UsageError
 from ragwb.golden.spans import Span
 from ragwb.html import plain
-from ragwb.runs.store import load_golden
+from ragwb.runs.store import load_golden, load_run
 from ragwb.sweep.results import PointResult
 
 # An own chunker may leave white space between its pieces; what is further apart is apart.
@@ -92,7 +92,9 @@ def borders_of(case_id: str, results: Sequence[PointResult]) -> list[Borders]:
         raise UsageError(f"no case {plain(case_id, width=80)!r} in this sweep")
     spans = next(c.spans for c in load_golden(first.run) if c.case.id == case_id)
     if not spans:
-        raise UsageError(f"case {plain(case_id)} names no passage: there is nothing to draw")
+        raise UsageError(
+            f"case {plain(case_id, width=60)} names no passage: there is nothing to draw"
+        )
     names = dict.fromkeys(span[:2] for span in spans)
     return [
         stretch
@@ -171,14 +173,7 @@ def _pieces(near: pd.DataFrame, spans: Sequence[Span], result: PointResult) -> l
 
 
 def _ranks(result: PointResult, case_id: str) -> dict[str, int]:
-    import pyarrow.parquet as pq
-
     assert result.run is not None
-    wanted = [("case_id", "==", case_id), ("stage", "==", "results")]
-    table = pq.read_table(
-        result.run / "candidates.parquet", columns=["chunk_id", "position"], filters=wanted
-    )
-    ranks: dict[str, int] = {}
-    for row in table.to_pylist():
-        ranks.setdefault(row["chunk_id"], int(row["position"]))
-    return ranks
+    held = load_run(result.run, verify=False).candidates("results", case_id)
+    first = held.drop_duplicates("chunk_id")
+    return dict(zip(first["chunk_id"].tolist(), first["position"].tolist(), strict=True))

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from ragwb.errors import UsageError
-from ragwb.html import plain
+from ragwb.measure.listed import count, some
 from ragwb.measure.summary import SMALL_N
 
 FLAT = "the curve is flat: within the interval"
@@ -121,11 +121,6 @@ class Recommendation:
     within: tuple[int, ...] = ()
     unknown: tuple[int, ...] = ()
     budget: Budget = field(default_factory=Budget)
-
-    @property
-    def is_flat(self) -> bool:
-        """Whether a smaller K than the best cannot be told from it."""
-        return self.flat_from is not None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -253,7 +248,7 @@ def _unmet(
     costs = " and ".join(_known_costs(nearest, budget.limits))
     sentence = f"no K meets {budget}: the nearest is K = {nearest.k} with {costs}"
     if unknown:
-        sentence += f"; nothing is known of K = {_listed(unknown)}"
+        sentence += f"; nothing is known of K = {ks_words(unknown)}"
     return Recommendation(
         None, sentence, metric, nearest_k=nearest.k, unknown=unknown, budget=budget
     )
@@ -271,7 +266,7 @@ def _chosen_words(chosen: Point, budget: Budget, metric: str, unknown: Sequence[
     words += f" for {' and '.join(costs)}" if costs else ""
     words += f", within {budget}" if budget.limits else ""
     if unknown:
-        words += f" (of K = {_listed(unknown)} a cost is not known)"
+        words += f" (of K = {ks_words(unknown)} a cost is not known)"
     return words
 
 
@@ -292,8 +287,14 @@ def _flat_words(
     said = f"from K = {flat.k} to {best.k} {FLAT}"
     cases = case_words(gain.case_ids)
     if chosen is flat:
-        return [*words, f"{said}; K = {best.k} would add {cases}{_price(flat, best, 'for')}"]
-    return [*words, f"{said}, but K = {flat.k} gives up {cases}{_price(flat, best, 'and saves')}"]
+        return [
+            *words,
+            f"{said}; K = {best.k} scores more in {cases}{_price(flat, best, 'and costs')}",
+        ]
+    return [
+        *words,
+        f"{said}, but K = {flat.k} scores less in {cases}{_price(flat, best, 'and saves')}",
+    ]
 
 
 def _price(less: Point, more: Point, verb: str) -> str:
@@ -305,12 +306,10 @@ def _price(less: Point, more: Point, verb: str) -> str:
 
 def case_words(case_ids: Sequence[str]) -> str:
     """How many cases, and the first of them by name."""
-    named = ", ".join(plain(case_id, width=60) for case_id in case_ids[:_MOST_NAMED])
-    rest = len(case_ids) - _MOST_NAMED
-    more = f" and {rest} more" if rest > 0 else ""
-    word = "case" if len(case_ids) == 1 else "cases"
-    return f"{len(case_ids)} {word} ({named}{more})" if case_ids else "no case"
+    named = some(case_ids, _MOST_NAMED, width=60)
+    return f"{count(len(case_ids), 'case')} ({named})" if case_ids else "no case"
 
 
-def _listed(ks: Sequence[int]) -> str:
+def ks_words(ks: Sequence[int]) -> str:
+    """Some Ks in a line."""
     return ", ".join(map(str, ks))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragwb.errors import UsageError
+from ragwb.measure.listed import count
 from ragwb.measure.statistics import Interval, bootstrap_means, paired_bootstrap
 from ragwb.sweep.cuts import Cut
 from ragwb.sweep.grid import Point
@@ -61,9 +62,8 @@ class Choice:
         """The choice in a sentence or two, without the name of the point."""
         said = f"{self.metric} {self.value:.3f}{_ends(self.interval)} on {self.reported_on} cases"
         if self.delta is not None:
-            said += f", {self.delta:+.3f}{_ends(self.delta_interval)} against the reference"
-            fixed = "1 case" if len(self.fixed) == 1 else f"{len(self.fixed)} cases"
-            said += f", fixes {fixed} and breaks {len(self.broken)}"
+            said += f", {self.delta:+z.3f}{_ends(self.delta_interval)} against the reference"
+            said += f", fixes {count(len(self.fixed), 'case')} and breaks {len(self.broken)}"
             said += "; within the interval: the curve is flat" if self.is_flat else ""
         if self.is_same_cases:
             return f"{said}. Chosen on the cases that are reported: expect less on other questions"

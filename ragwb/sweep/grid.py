@@ -66,10 +66,6 @@ class Point:
         """Whether a function of the user's cuts, and no strategy of ragwb."""
         return ":" in self.strategy
 
-    def differs_from(self, other: Point) -> tuple[Factor, ...]:
-        """The factors in which two points differ."""
-        return tuple(name for name in FACTORS if getattr(self, name) != getattr(other, name))
-
     def to_dict(self) -> dict[str, Any]:
         """The values by factor."""
         return {name: getattr(self, name) for name in FACTORS}

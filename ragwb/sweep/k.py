@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from ragwb.errors import UsageError
-from ragwb.html import plain
 from ragwb.measure.answer_scores import FIGURES as ANSWER_FIGURES
 from ragwb.measure.answer_scores import AnswerScores
+from ragwb.measure.listed import some
 from ragwb.measure.rule_pack import RulePack
 from ragwb.measure.scores import checked_ks
 from ragwb.measure.summary import Scores
@@ -20,6 +20,7 @@ from ragwb.runs.manifest import diff_manifests
 from ragwb.runs.scoring import score
 from ragwb.runs.store import Run, load_run
 from ragwb.runs.traces import load_traces
+from ragwb.sweep.budget import ks_words
 from ragwb.sweep.k_cost import (
     FROM_RUN,
     MEASURED,
@@ -39,7 +40,6 @@ EACH_UP_TO = 20
 _THEN_EACH = 10
 # What may differ between the run and one that was measured at a K.
 _OF_K = frozenset({"top_k", "repeats", "packages", "candidate_k"})
-_MOST_NAMED = 6
 
 
 def sweep_k(
@@ -166,10 +166,10 @@ def _notes(run: Run, scores: Scores, tokens: FirstTokens, by_k: Mapping[int, Run
     """What else must be known: Ks that change nothing, contexts that are cut, other conditions."""
     observed = [k for k in scores.ks if k <= scores.top_k]
     if beyond := [k for k in scores.ks if k > scores.top_k]:
-        yield f"K = {_listed(beyond)}: not observed, the run asked for {scores.top_k} results"
+        yield f"K = {ks_words(beyond)}: not observed, the run asked for {scores.top_k} results"
     if more := [k for k in observed if k > tokens.longest]:
         yield (
-            f"No question got more than {tokens.longest} results: K = {_listed(more)} looks at no "
+            f"No question got more than {tokens.longest} results: K = {ks_words(more)} looks at no "
             f"more than K = {tokens.longest} (the corpus, the filters or candidate K hold no more)"
         )
     if over := [k for k in observed if tokens.n_over.get(k)]:
@@ -200,15 +200,5 @@ def _measured_notes(run: Run, scores: Scores, k: int, one: Run) -> Iterator[str]
     if other := list(both.index[both["there"] != both["here"]]):
         yield (
             f"At K = {k} the service itself (run {one.run_id}) does not give the first {k} of its "
-            f"{scores.top_k} results: {_named(other)} pass or fail differently there"
+            f"{scores.top_k} results: {some(other, width=60)} pass or fail differently there"
         )
-
-
-def _listed(ks: Sequence[int]) -> str:
-    return ", ".join(map(str, ks))
-
-
-def _named(case_ids: Sequence[str]) -> str:
-    shown = ", ".join(plain(case_id, width=60) for case_id in case_ids[:_MOST_NAMED])
-    rest = len(case_ids) - _MOST_NAMED
-    return f"{shown} and {rest} more" if rest > 0 else shown

@@ -29,6 +29,7 @@ from ragwb.sweep.budget import (
     Point,
     Recommendation,
     case_words,
+    ks_words,
     pareto_ks,
     recommend_k,
 )
@@ -96,11 +97,6 @@ class KSweep:
             known = ", ".join(dict.fromkeys(self.frame["metric"]))
             raise UsageError(f"no figure {html.plain(metric, width=60)!r}; there are: {known}")
         return rows.reset_index(drop=True)
-
-    def marginal(self) -> pd.DataFrame:
-        """From each K to the next: a row a step, with the fields of `k_steps.Step`."""
-        rows = [step.to_dict() for step in self.steps]
-        return pd.DataFrame(rows, columns=list(Step.__dataclass_fields__))
 
     def points(self, metric: str = "recall") -> tuple[Point, ...]:
         """What each K reaches in one figure, and what it costs."""
@@ -213,7 +209,7 @@ class KSweep:
     def _title(self) -> str:
         return (
             f"K sweep of {html.plain(self.run.run_id)}: {self.scores.n_scored} scored cases of "
-            f"{self.scores.n_cases}, K = {', '.join(map(str, self.ks))}"
+            f"{self.scores.n_cases}, K = {ks_words(self.ks)}"
         )
 
     @cached_property

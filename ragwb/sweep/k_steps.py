@@ -12,6 +12,7 @@ import pandas as pd
 
 from ragwb.measure.answer_scores import FIGURES as ANSWER_FIGURES
 from ragwb.measure.answer_scores import AnswerScores
+from ragwb.measure.listed import count
 from ragwb.measure.statistics import paired_bootstrap
 from ragwb.measure.summary import Scores
 from ragwb.sweep.budget import ROUNDING, Gain
@@ -216,11 +217,11 @@ def step_words(step: Step) -> str:
         parts += [f"{_cases(step.answers_gained)} answered rightly that were not"]
         parts += [f"{_cases(step.answers_lost)} no longer"] if step.answers_lost else []
     if step.tokens is not None:
-        parts.append(f"{step.tokens:+,.0f} tokens a case")
+        parts.append(f"{step.tokens:+z,.0f} tokens a case")
     if step.p95_ms is not None:
-        parts.append(f"p95 {step.p95_ms:+,.0f} ms")
+        parts.append(f"p95 {step.p95_ms:+z,.0f} ms")
     return ", ".join(parts)
 
 
 def _cases(case_ids: Sequence[str]) -> str:
-    return "no case" if not case_ids else f"{len(case_ids)} case{'s' if len(case_ids) > 1 else ''}"
+    return count(len(case_ids), "case") if case_ids else "no case"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -21,13 +21,11 @@ from ragwb.sweep.pairing import (
     CUTTING,
     DELTA_COLUMNS,
     FLIP_COLUMNS,
-    MEAN_COLUMNS,
     RATES,
     case_figures,
     common_cases,
     delta_rows,
     flips,
-    mean_rows,
     point_row,
 )
 from ragwb.sweep.results import PointResult
@@ -36,7 +34,7 @@ from ragwb.sweep.wording import shown_rows, words_of
 
 INTERVALS = (
     "95 % intervals: percentile bootstrap over cases, paired for differences, "
-    f"{RESAMPLES:,} resamples, seed {SEED}; of hit rates Wilson; p: exact McNemar"
+    f"{RESAMPLES:,} resamples, seed {SEED}; p: exact McNemar"
 )
 EFFECT_METRICS = (*RATES, *CUTTING, "context_tokens")
 _SHOWN = ("point", "recall", "difference", "95 % interval", "fixed", "broken", "tokens", "n")
@@ -64,7 +62,7 @@ class ChunkingSweep:
     split: Split | None = None
     repeated: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    _kept: dict[tuple[str, str, Part], Any] = field(default_factory=dict)
+    _kept: dict[tuple[str, str, Part], pd.DataFrame] = field(default_factory=dict)
 
     @property
     def cuts(self) -> tuple[Cut, Cut]:
@@ -146,37 +144,27 @@ class ChunkingSweep:
         ]
         return pd.DataFrame(rows)
 
-    def means(self, cut: Cut | None = None) -> pd.DataFrame:
-        """The mean of each figure of each measured point, as `MEAN_COLUMNS`, with its interval."""
-        cut = cut or self.cuts[0]
-        rows = [
-            row
-            for result in self.measured
-            for row in mean_rows(result.point.name, self._cases(result, cut))
-        ]
-        return pd.DataFrame(rows, columns=list(MEAN_COLUMNS))
-
     def deltas(self, cut: Cut | None = None) -> pd.DataFrame:
         """How far each point lies from the reference, over the same cases.
 
         Returns:
             A row a point and figure, as `DELTA_COLUMNS`; none when the reference failed.
         """
-        return self._table("deltas", cut or self.cuts[0]).copy()
+        return self._once("deltas", cut or self.cuts[0], self._make_deltas).copy()
 
     def changes(self, cut: Cut | None = None) -> pd.DataFrame:
         """The cases that each point fixes and breaks against the reference, by id.
 
         A case passes when its recall is 1. Returns `FLIP_COLUMNS`; none when the reference failed.
         """
-        return self._table("changes", cut or self.cuts[0]).copy()
+        return self._once("changes", cut or self.cuts[0], self._make_changes).copy()
 
     def effects(self, cut: Cut | None = None) -> pd.DataFrame:
         """What each factor does, from points that differ in it alone (see `effects.main_effects`).
 
         By default at equal context tokens, where a larger chunk buys nothing by its size.
         """
-        return self._table("effects", cut or self.cuts[1]).copy()
+        return self._once("effects", cut or self.cuts[1], self._make_effects).copy()
 
     def uncredited(self) -> tuple[Uncredited, ...]:
         """Factors, or values of them, that no pair of points can be credited for."""
@@ -270,23 +258,17 @@ class ChunkingSweep:
         return tuple(case_id for case_id in ids if case_id in wanted)
 
     def _cases(self, result: PointResult, cut: Cut) -> pd.DataFrame:
-        key = (f"cases {result.key}", cut.key, self.part)
-        if key not in self._kept:
-            self._kept[key] = case_figures(result, cut, self.case_ids)
-        found: pd.DataFrame = self._kept[key]
-        return found
+        def make(cut: Cut) -> pd.DataFrame:
+            return case_figures(result, cut, self.case_ids)
 
-    def _table(self, name: str, cut: Cut) -> pd.DataFrame:
+        return self._once(f"cases {result.key}", cut, make)
+
+    def _once(self, name: str, cut: Cut, make: Callable[[Cut], pd.DataFrame]) -> pd.DataFrame:
+        """A table of this part of the cases, made when it is first asked for."""
         key = (name, cut.key, self.part)
         if key not in self._kept:
-            makers = {
-                "deltas": self._make_deltas,
-                "changes": self._make_changes,
-                "effects": self._make_effects,
-            }
-            self._kept[key] = makers[name](cut)
-        found: pd.DataFrame = self._kept[key]
-        return found
+            self._kept[key] = make(cut)
+        return self._kept[key]
 
     def _others(self) -> Sequence[PointResult]:
         """The measured points beside the reference; none when the reference failed."""

@@ -9,15 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ragwb.measure.cost import percentile
-from ragwb.measure.statistics import (
-    Interval,
-    bootstrap_means,
-    holm,
-    mcnemar,
-    paired_bootstrap,
-    wilson,
-)
-from ragwb.measure.summary import SMALL_N
+from ragwb.measure.statistics import holm, mcnemar, paired_bootstrap
 from ragwb.sweep.cuts import Cut, figures_at
 from ragwb.sweep.results import PointResult
 
@@ -35,7 +27,6 @@ CUTTING = ("precision_omega", "precision_omega_strict")
 """What a chunking allows before anything is searched: the same at every cut."""
 METRICS = (*RATES, *CUTTING, "context_tokens", "results")
 
-MEAN_COLUMNS = ("point", "metric", "value", "low", "high", "n", "counts")
 DELTA_COLUMNS = ("point", "metric", "reference", "value", "delta", "low", "high", "n")
 FLIP_COLUMNS = ("point", "n", "fixed", "broken", "p", "p_adjusted", "fixed_ids", "broken_ids")
 _SUMMED = ("n_split", "n_passages")
@@ -88,26 +79,6 @@ def case_figures(result: PointResult, cut: Cut, case_ids: Sequence[str]) -> pd.D
     own = cases[[*CUTTING, "latency_ms", "n_passages", "n_split"]]
     joined = figures.join(own).loc[list(case_ids)]
     return joined.assign(failed=joined["recall"] < 1)
-
-
-def mean_rows(name: str, figures: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """The mean of each figure over a point's cases with its interval, as `MEAN_COLUMNS`."""
-    for metric in METRICS:
-        values = figures[metric].dropna().to_numpy(np.float64)
-        is_rate = metric == "hit_rate" and bool(np.isin(values, (0.0, 1.0)).all())
-        interval: Interval | None = bootstrap_means(values)[0]
-        if is_rate:
-            interval = wilson(int(values.sum()), len(values))
-        is_small = is_rate and 0 < len(values) <= SMALL_N
-        yield {
-            "point": name,
-            "metric": metric,
-            "value": float(values.mean()) if len(values) else np.nan,
-            "low": interval.low if interval else np.nan,
-            "high": interval.high if interval else np.nan,
-            "n": len(values),
-            "counts": f"{int(values.sum())}/{len(values)}" if is_small else None,
-        }
 
 
 def delta_rows(

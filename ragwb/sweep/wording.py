@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ragwb.measure.listed import count, some
 from ragwb.measure.shown import interval_words
 from ragwb.sweep.choosing import choose
 from ragwb.sweep.cuts import Cut
@@ -14,8 +15,6 @@ from ragwb.sweep.cuts import Cut
 if TYPE_CHECKING:
     from ragwb.sweep.grid import Point
     from ragwb.sweep.outcome import ChunkingSweep
-
-_MOST_NAMED = 6
 
 
 def words_of(sweep: ChunkingSweep) -> tuple[str, ...]:
@@ -38,7 +37,7 @@ def _lines(sweep: ChunkingSweep) -> Iterator[str]:
     for one in sweep.uncredited():
         yield f"No credit for {one.factor}: {one.reason}"
     if sweep.repeated:
-        yield f"Given more than once and asked once: {_named(list(sweep.repeated))}"
+        yield f"Given more than once and asked once: {some(list(sweep.repeated))}"
     for result in sweep.failed:
         yield f"{sweep.labels[result.point]} failed: {result.error}"
     yield from sweep.notes
@@ -48,7 +47,7 @@ def _cases_words(sweep: ChunkingSweep) -> str:
     part = {"all": "", "development": " to choose on", "held_out": " held out"}[sweep.part]
     said = f"{len(sweep.case_ids)} cases{part}, the same at every point"
     left_out = sweep.left_out
-    return f"{said}; {len(left_out)} left out: {_named(list(left_out))}" if left_out else said
+    return f"{said}; {len(left_out)} left out: {some(list(left_out))}" if left_out else said
 
 
 def _price_words(sweep: ChunkingSweep, best: Point, fair: Point) -> Iterator[str]:
@@ -75,23 +74,18 @@ def _effect_words(sweep: ChunkingSweep) -> Iterator[str]:
     recall = effects[effects["metric"] == "recall"]
     told = recall[(recall["low"] > 0) | (recall["high"] < 0)]
     for row in told.to_dict("records"):
-        pairs = "1 pair of points" if row["n_pairs"] == 1 else f"{row['n_pairs']} pairs of points"
+        pairs = f"{count(row['n_pairs'], 'pair')} of points"
         spread = (
-            f", {row['least']:+.3f} to {row['most']:+.3f} by pair" if row["n_pairs"] > 1 else ""
+            f", {row['least']:+z.3f} to {row['most']:+z.3f} by pair" if row["n_pairs"] > 1 else ""
         )
         yield (
             f"{row['factor']} {row['after']} instead of {row['before']}: recall "
-            f"{row['effect']:+.3f} ({row['low']:.3f} to {row['high']:.3f}) at {sweep.cuts[1]}, "
+            f"{row['effect']:+z.3f} ({row['low']:.3f} to {row['high']:.3f}) at {sweep.cuts[1]}, "
             f"from {pairs} that differ in nothing else{spread}; cases better "
             f"{row['win']}, worse {row['loss']}"
         )
     if len(recall) and not len(told):
         yield f"No factor moves recall beyond its interval at {sweep.cuts[1]}"
-
-
-def _named(names: list[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 def shown_rows(sweep: ChunkingSweep, cut: Cut) -> list[dict[str, Any]]:
@@ -113,7 +107,7 @@ def shown_rows(sweep: ChunkingSweep, cut: Cut) -> list[dict[str, Any]]:
             {
                 "point": f"{label} (reference)" if label == reference else label,
                 "recall": _value(row["recall"], f"{passed}/{row['n']}"),
-                "difference": None if delta is None else f"{float(delta['delta']):+.4f}",
+                "difference": None if delta is None else f"{float(delta['delta']):+z.4f}",
                 "95 % interval": None if delta is None else _ends(delta),
                 "fixed": None if flip is None else f"{flip['fixed']}",
                 "broken": None if flip is None else f"{flip['broken']}",

@@ -104,8 +104,8 @@ def checked_k(run: Run, k: int | None) -> int:
         return top_k
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= top_k:
         raise MetricError(
-            f"K is {k!r}: give a whole number from 1 to {top_k}, the run's top K: nothing beyond "
-            "it was observed"
+            f"K is {k!r}: give a whole number from 1 to {top_k}, the top K of run {run.run_id}: "
+            "nothing beyond it was observed"
         )
     return k
 

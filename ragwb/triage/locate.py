@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from ragwb.html import plain
+from ragwb.measure.listed import count
 from ragwb.triage.observed import Observed
 from ragwb.triage.reasons import NOT_OBSERVED, REASONS, Stage
 from ragwb.triage.unseen import Unseen, explain_unseen
@@ -78,7 +79,7 @@ def _end_of_context(observed: Observed) -> str:
         tokens = f" with {used:,} of {budget:,} tokens"
     elif used is not None:
         tokens = f" with {used:,} tokens"
-    return f"the context ends after {_number(n_chunks, 'chunk')}{tokens}"
+    return f"the context ends after {count(n_chunks, 'chunk')}{tokens}"
 
 
 def _below_k(observed: Observed, stage: str, chunk_id: str, rank: int) -> Location:
@@ -110,7 +111,7 @@ def _would_be(place: int, holder: str, rank: int, chunk_id: str) -> str:
     if holder != chunk_id:
         other = plain(holder, width=60)
         return f"without duplicates its text would be at {place}, under another id, {other}"
-    return f"without {_number(rank - place, 'duplicate')} it would be at {place}"
+    return f"without {count(rank - place, 'duplicate')} it would be at {place}"
 
 
 def _gone_after_final(observed: Observed, stage: str, chunk_id: str, rank: int) -> Location:
@@ -131,7 +132,7 @@ def _gone_after_final(observed: Observed, stage: str, chunk_id: str, rank: int) 
 def _gone_after_merging(observed: Observed, stage: str, rank: int) -> Location:
     stands = f"rank {rank} of {stage}"
     if "reranked" in observed.ranks:
-        left = _number(len(observed.ids("reranked")), "candidate")
+        left = count(len(observed.ids("reranked")), "candidate")
         proof = f"{stands}, gone after reranking ({left})"
         return Location("RERANK_DROPPED", Reach.MERGED, rank, proof)
     proof = f"{stands}, not in the results: whether a reranker ran, and its list, were not observed"
@@ -145,7 +146,7 @@ def _gone_in_channels(observed: Observed, chunk_id: str) -> Location:
     best = min(held.values())
     stands = "rank " + " and ".join(f"{rank} of {name}" for name, rank in held.items())
     if "fused" in observed.ranks:
-        left = _number(len(observed.ids("fused")), "candidate")
+        left = count(len(observed.ids("fused")), "candidate")
         return Location(
             "FUSION_DROPPED", Reach.CHANNEL, best, f"{stands}, gone after fusion ({left})"
         )
@@ -179,7 +180,3 @@ def _farthest_unseen(observed: Observed) -> Reach:
     if "fused" in observed.ranks:
         return Reach.CHANNEL
     return Reach.MERGED if "reranked" in observed.ranks else Reach.FINAL
-
-
-def _number(n: int, noun: str) -> str:
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

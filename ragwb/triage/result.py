@@ -12,6 +12,7 @@ import pandas as pd
 from ragwb import html
 from ragwb.errors import UsageError
 from ragwb.golden.case import Case
+from ragwb.measure.listed import some
 from ragwb.runs.store import Run
 from ragwb.runs.traces import Traces
 from ragwb.triage.funnel import FUNNEL_COLUMNS, funnel_rows
@@ -277,14 +278,7 @@ class Triage:
             {str(name): value for name, value in row.items()}
             for row in self.stages().to_dict("records")
         ]
-        return [{**row, "cases": named(row["cases"])} for row in rows]
+        return [{**row, "cases": some(row["cases"], _MOST_NAMED, width=60)} for row in rows]
 
 
 _FRAME_HEAD = ("case_id", "stage", "reason", "group", "unstable", "n_failed", "n_repeats")
-
-
-def named(case_ids: list[str]) -> str:
-    """The first of some case ids, and how many more there are."""
-    shown = ", ".join(html.plain(case_id, width=60) for case_id in case_ids[:_MOST_NAMED])
-    rest = len(case_ids) - _MOST_NAMED
-    return f"{shown} and {rest} more" if rest > 0 else shown

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ragwb.view.marks import grouped_intervals
 from ragwb.view.panel import frame_rows
-from ragwb.view.theme import BLUE, GREY, RED
+from ragwb.view.theme import BLUE, RED
 
 if TYPE_CHECKING:
     import altair as alt
@@ -38,37 +39,16 @@ def answer_figures(scores: AnswerScores) -> alt.FacetChart:
     import altair as alt
 
     rows = _rows(scores)
-    base = alt.Chart(alt.Data(values=rows))
-    y = alt.Y("name:N", title=None, sort=alt.EncodingSortField("order"))
-    scale = alt.Scale(domain=[0, 1])
-    title = "share of cases, mean and 95 % interval"
-    span = base.mark_rule(color=GREY, strokeWidth=2).encode(
-        y, alt.X("low:Q", scale=scale, title=title), alt.X2("high:Q")
-    )
     kinds = ["high is good", "low is good"]
-    dot = base.mark_point(filled=True, size=85, opacity=1).encode(
-        y,
-        alt.X("value:Q", scale=scale),
+    drawn = {str(row["group"]) for row in rows}
+    return grouped_intervals(
+        rows,
+        [name for name in _GROUPS if name in drawn],
         alt.Color("kind:N", title=None, scale=alt.Scale(domain=kinds, range=[BLUE, RED])),
         alt.Shape("kind:N", title=None, scale=alt.Scale(domain=kinds, range=["circle", "diamond"])),
-    )
-    drawn = {str(row["group"]) for row in rows}
-    return (
-        alt.layer(span, dot)
-        .properties(width=_WIDTH, height=alt.Step(20))
-        .facet(
-            row=alt.Row(
-                "group:N",
-                title=None,
-                sort=[name for name in _GROUPS if name in drawn],
-                header=alt.Header(labelOrient="top", labelAnchor="start", labelFontWeight="bold"),
-            )
-        )
-        .resolve_scale(y="independent")
-        .properties(
-            title=f"{len(rows)} rates of the answers, {scores.n_scored} cases",
-            padding={"left": 40, "top": 5, "right": 5, "bottom": 5},
-        )
+        title=f"{len(rows)} rates of the answers, {scores.n_scored} cases",
+        axis="share of cases, mean and 95 % interval",
+        width=_WIDTH,
     )
 
 

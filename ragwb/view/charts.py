@@ -5,13 +5,14 @@ A title says what is seen and its n; axes carry units; small numbers carry their
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragwb.html import visible
 from ragwb.view.answer_charts import answer_figures
 from ragwb.view.compare_charts import compare_figures, compare_slices, quality_against_cost
 from ragwb.view.journey import rank_journey
 from ragwb.view.judge_charts import judge_agreement
+from ragwb.view.marks import chart_of, colour_by, grouped_intervals
 from ragwb.view.panel import frame_rows
 from ragwb.view.theme import BLUE, GREY, METRIC_COLOURS, STAGE_COLOURS
 from ragwb.view.triage_charts import funnel, losses_by_stage, losses_by_tag
@@ -96,30 +97,13 @@ def score_by_slice(scores: Scores, *, metric: str) -> alt.FacetChart:
     """
     import altair as alt
 
-    base = alt.Chart(alt.Data(values=_slice_rows(scores, metric)))
-    y = alt.Y("slice:N", title=None, sort=alt.EncodingSortField("order"))
-    scale = alt.Scale(domain=[0, 1])
-    span = base.mark_rule(color=GREY, strokeWidth=2).encode(
-        y, alt.X("low:Q", scale=scale, title=f"{metric}, mean and 95 % interval"), alt.X2("high:Q")
-    )
-    dot = base.mark_point(filled=True, size=80, color=BLUE, opacity=1).encode(
-        y, alt.X("value:Q", scale=scale)
-    )
-    title = f"{metric} by slice, {scores.n_scored} cases"
-    return (
-        alt.layer(span, dot)
-        .properties(width=_WIDTH - 80, height=alt.Step(20))
-        .facet(
-            row=alt.Row(
-                "field:N",
-                title=None,
-                sort=list(scores.fields()),
-                header=alt.Header(labelOrient="top", labelAnchor="start", labelFontWeight="bold"),
-            )
-        )
-        .resolve_scale(y="independent")
-        # Facets do not leave room for the longest label by themselves.
-        .properties(title=title, padding={"left": 40, "top": 5, "right": 5, "bottom": 5})
+    return grouped_intervals(
+        _slice_rows(scores, metric),
+        scores.fields(),
+        alt.ColorValue(BLUE),
+        title=f"{metric} by slice, {scores.n_scored} cases",
+        axis=f"{metric}, mean and 95 % interval",
+        width=_WIDTH - 80,
     )
 
 
@@ -132,7 +116,7 @@ def _slice_rows(scores: Scores, metric: str) -> list[dict[str, object]]:
             name = "(none)" if row["slice"] is None else visible(row["slice"])
             figures = {key: row[key] for key in ("value", "low", "high")}
             rows.append(
-                {"field": field, "slice": f"{name} (n={row['n']})", "order": order, **figures}
+                {"group": field, "name": f"{name} (n={row['n']})", "order": order, **figures}
             )
     return rows
 
@@ -149,18 +133,19 @@ def latency_by_stage(latencies: pd.DataFrame) -> alt.LayerChart:
     order = [visible(stage) for stage in medians.index]
     n = int(latencies.groupby("stage").size().max()) if len(latencies) else 0
     y = alt.Y("stage:N", title=None, sort=order)
+    colours = {stage: STAGE_COLOURS.get(stage, GREY) for stage in order}
+    colour = colour_by("stage", colours, has_legend=False)
     scale = alt.Scale(type="log", nice=False)
     x = alt.X(
         "ms:Q", title="milliseconds (log)", scale=scale, axis=alt.Axis(format="~g", tickCount=6)
     )
     rows = [{"stage": visible(r["stage"]), "ms": _on_log(r["ms"])} for r in frame_rows(latencies)]
-    base = alt.Chart(alt.Data(values=rows))
-    ticks = base.mark_tick(thickness=1, opacity=0.45).encode(x, y, _stage_colour(order))
-    marks = alt.Chart(alt.Data(values=_percentile_rows(latencies)))
+    ticks = chart_of(rows).mark_tick(thickness=1, opacity=0.45).encode(x, y, colour)
+    marks = chart_of(_percentile_rows(latencies))
     dot = marks.mark_point(filled=True, size=60, opacity=1).encode(
         x,
         y,
-        _stage_colour(order),
+        colour,
         alt.Shape("name:N", title=None, legend=alt.Legend(orient="bottom")),
     )
     label = (
@@ -179,13 +164,6 @@ def latency_by_stage(latencies: pd.DataFrame) -> alt.LayerChart:
 def _on_log(milliseconds: float) -> float:
     """What a log axis can show: a stage that took less than the clock tells stands at 0.001 ms."""
     return max(milliseconds, 0.001)
-
-
-def _stage_colour(stages: list[str]) -> Any:
-    import altair as alt
-
-    colours = [STAGE_COLOURS.get(stage, GREY) for stage in stages]
-    return alt.Color("stage:N", legend=None, scale=alt.Scale(domain=stages, range=colours))
 
 
 def _percentile_rows(latencies: pd.DataFrame) -> list[dict[str, object]]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ragwb.errors import UsageError
 from ragwb.html import visible
+from ragwb.measure.listed import count
+from ragwb.view.marks import chart_of, colour_by, shape_by
 from ragwb.view.panel import frame_rows
 from ragwb.view.theme import BLUE, GREEN, GREY, ORANGE, RED
 from ragwb.view.tracks import cut_to_width
@@ -85,13 +87,13 @@ def _differences(rows: list[Row], cut: str, order: list[str], metric: str) -> al
     mine = [row for row in rows if row["cut"] == cut]
     names = alt.Axis(title=None, labels=cut == _CUTS[0], ticks=False, labelLimit=260)
     y = alt.Y("point:N", sort=order, axis=names)
-    base = alt.Chart(alt.Data(values=mine))
-    zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(color=ORANGE, strokeDash=[4, 3])
+    base = chart_of(mine)
+    zero = chart_of([{"zero": 0}]).mark_rule(color=ORANGE, strokeDash=[4, 3])
     ticks = alt.Axis(tickCount=5)
     x = alt.X("low:Q", title=f"difference in {metric} at {cut}", axis=ticks)
     span = base.mark_rule(color=GREY, strokeWidth=2).encode(x, alt.X2("high:Q"), y)
     dot = base.mark_point(filled=True, size=80, opacity=1).encode(
-        alt.X("delta:Q"), y, _colour("reading", _READINGS), _shape("reading", _SHAPES)
+        alt.X("delta:Q"), y, colour_by("reading", _READINGS), shape_by("reading", _SHAPES)
     )
     return alt.layer(zero.encode(x="zero:Q"), span, dot).properties(
         width=_WIDTH, height=alt.Step(22)
@@ -195,9 +197,9 @@ def chunking_effects(sweep: ChunkingSweep, *, metric: str = "recall") -> alt.Lay
     import altair as alt
 
     rows = _effect_rows(sweep, metric)
-    base = alt.Chart(alt.Data(values=rows))
+    base = chart_of(rows)
     y = alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=260))
-    zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(color=GREY, strokeDash=[4, 3])
+    zero = chart_of([{"zero": 0}]).mark_rule(color=GREY, strokeDash=[4, 3])
     spread = base.mark_rule(color=GREY, strokeWidth=8, opacity=0.25)
     span = base.mark_rule(color=GREY, strokeWidth=2)
     dot = base.mark_point(filled=True, size=80, opacity=1)
@@ -209,7 +211,9 @@ def chunking_effects(sweep: ChunkingSweep, *, metric: str = "recall") -> alt.Lay
         zero.encode(x="zero:Q"),
         spread.encode(alt.X("least:Q"), alt.X2("most:Q"), y),
         span.encode(x, alt.X2("high:Q"), y),
-        dot.encode(alt.X("effect:Q"), y, _colour("reading", _READINGS), _shape("reading", _SHAPES)),
+        dot.encode(
+            alt.X("effect:Q"), y, colour_by("reading", _READINGS), shape_by("reading", _SHAPES)
+        ),
         words,
     ).properties(
         width=_PLOT,
@@ -228,7 +232,7 @@ def _effect_rows(sweep: ChunkingSweep, metric: str) -> list[Row]:
         {
             **row,
             "name": _short(f"{row['factor']}: {row['before']} → {row['after']}"),
-            "pairs": f"{row['n_pairs']} pairs" if row["n_pairs"] > 1 else "1 pair",
+            "pairs": count(row["n_pairs"], "pair"),
             "reading": _reading({**row, "delta": row["effect"]}),
         }
         for row in frame_rows(sweep.effects())
@@ -251,7 +255,7 @@ def _scatter(
     scale = alt.Scale(zero=False, padding=24)
     x = alt.X(f"{across[0]}:Q", title=across[1], scale=scale, axis=axis)
     y = alt.Y(f"{up[1]}:Q", title=up[0], scale=alt.Scale(zero=False, padding=16))
-    return alt.Chart(alt.Data(values=shown)), x, y
+    return chart_of(shown), x, y
 
 
 def _labelled(rows: list[Row], x: str, y: str) -> list[Row]:
@@ -293,7 +297,7 @@ def _named_points(base: alt.Chart, title: str, subtitle: str) -> alt.LayerChart:
     import altair as alt
 
     dot = base.mark_point(filled=True, size=90, opacity=1).encode(
-        _colour("kind", _KINDS), _shape("kind", _KIND_SHAPES), tooltip=["point:N"]
+        colour_by("kind", _KINDS), shape_by("kind", _KIND_SHAPES), tooltip=["point:N"]
     )
     texts = [
         base.transform_filter(alt.datum.side == side)
@@ -309,24 +313,9 @@ def _named_points(base: alt.Chart, title: str, subtitle: str) -> alt.LayerChart:
     )
 
 
-def _colour(field: str, colours: Mapping[str, str]) -> Any:
-    import altair as alt
-
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    return alt.Color(f"{field}:N", title=None, scale=scale, legend=alt.Legend(orient="bottom"))
-
-
-def _shape(field: str, shapes: Mapping[str, str]) -> Any:
-    import altair as alt
-
-    scale = alt.Scale(domain=list(shapes), range=list(shapes.values()))
-    return alt.Shape(f"{field}:N", title=None, scale=scale, legend=alt.Legend(orient="bottom"))
-
-
 def _short(name: str) -> str:
     return cut_to_width(visible(name), _NAME_WIDTH)
 
 
 def _n_cases(sweep: ChunkingSweep) -> str:
-    n = len(sweep.case_ids)
-    return "1 case" if n == 1 else f"{n} cases"
+    return count(len(sweep.case_ids), "case")

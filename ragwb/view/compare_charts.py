@@ -16,6 +16,7 @@ from ragwb.view.compare_reading import (
     no_pairs_words,
     reading,
 )
+from ragwb.view.marks import chart_of, colour_by, shape_by, short_name
 from ragwb.view.panel import frame_rows
 from ragwb.view.theme import BLUE, GREY, ORANGE, RED
 from ragwb.view.tracks import cut_to_width
@@ -110,8 +111,7 @@ def slice_field(comparison: Comparison, by: str | None) -> str:
 
 def slice_name(row: Mapping[str, Any]) -> str:
     """A slice and its number of cases; `(none)` for cases without the tag."""
-    name = "(none)" if row["slice"] is None else visible(row["slice"]).replace("\n", " ")
-    return f"{cut_to_width(name, _NAME_WIDTH - 8)} (n={row['n']})"
+    return f"{short_name(row['slice'], _NAME_WIDTH - 8)} (n={row['n']})"
 
 
 def _pairs_and_deltas(
@@ -161,22 +161,16 @@ def _before_after(rows: Sequence[Row], y: Any, what: str) -> alt.LayerChart:
     points = [
         {**row, "run": run, "value": row[run]} for row in rows for run in ("baseline", "candidate")
     ]
-    line = _chart(rows).mark_rule(color=GREY, strokeWidth=2)
+    line = chart_of(rows).mark_rule(color=GREY, strokeWidth=2)
     line = line.encode(
         y, alt.X("baseline:Q", scale=scale, title=title, axis=ticks), alt.X2("candidate:Q")
     )
-    dot = _chart(points).mark_point(filled=True, size=85, opacity=1)
-    names = list(RUN_COLOURS)
+    dot = chart_of(points).mark_point(filled=True, size=85, opacity=1)
     dot = dot.encode(
         y,
         alt.X("value:Q", scale=scale),
-        _colour("run", RUN_COLOURS),
-        alt.Shape(
-            "run:N",
-            title=None,
-            scale=alt.Scale(domain=names, range=[RUN_SHAPES[name] for name in names]),
-            legend=alt.Legend(orient="bottom"),
-        ),
+        colour_by("run", RUN_COLOURS),
+        shape_by("run", RUN_SHAPES),
     )
     return alt.layer(line, dot).properties(width=_VALUES, height=alt.Step(24))
 
@@ -190,41 +184,23 @@ def _differences(rows: Sequence[Row], y: Any) -> alt.LayerChart:
     x = alt.X("delta:Q", scale=scale, title="difference, mean and 95 % interval")
     said = {row["reading"] for row in rows} | (READINGS.keys() - {NOT_TESTED})
     colours = {name: colour for name, colour in READINGS.items() if name in said}
-    base = _chart(rows)
-    zero = _chart([{"x": 0}]).mark_rule(color=GREY, strokeDash=[4, 4])
+    base = chart_of(rows)
+    zero = chart_of([{"x": 0}]).mark_rule(color=GREY, strokeDash=[4, 4])
     zero = zero.encode(alt.X("x:Q", scale=scale))
     held = base.transform_filter("isValid(datum.low) && isValid(datum.high)")
     span = held.mark_rule(strokeWidth=3, opacity=0.75).encode(
-        y, alt.X("low:Q", scale=scale), alt.X2("high:Q"), _colour("reading", colours)
+        y, alt.X("low:Q", scale=scale), alt.X2("high:Q"), colour_by("reading", colours)
     )
     dot = base.mark_point(filled=True, size=80, opacity=1).encode(
         y,
         x,
-        _colour("reading", colours),
-        alt.Shape(
-            "reading:N",
-            title=None,
-            scale=alt.Scale(domain=list(colours), range=[_SHAPES[name] for name in colours]),
-            legend=alt.Legend(orient="bottom"),
-        ),
+        colour_by("reading", colours),
+        shape_by("reading", {name: _SHAPES[name] for name in colours}),
     )
     words = base.mark_text(align="left", fontSize=12).encode(
         y, x=alt.value(_DELTAS + 8), text="words:N"
     )
     return alt.layer(zero, span, dot, words).properties(width=_DELTAS, height=alt.Step(24))
-
-
-def _chart(rows: Sequence[Row]) -> alt.Chart:
-    import altair as alt
-
-    return alt.Chart(alt.Data(values=list(rows)))
-
-
-def _colour(field: str, colours: Mapping[str, str]) -> Any:
-    import altair as alt
-
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    return alt.Color(f"{field}:N", title=None, scale=scale, legend=alt.Legend(orient="bottom"))
 
 
 def quality_against_cost(comparison: Comparison, *, quality: str | None = None) -> alt.HConcatChart:
@@ -284,22 +260,20 @@ def _plane(quality: Row, cost: Row) -> alt.LayerChart:
     )
     scale = _around(points, box, "quality", most=1.0)
     y = alt.Y("quality:Q", title=quality["metric"], scale=scale)
-    area = _chart([box]).mark_rect(color=BLUE, opacity=0.16, stroke=BLUE, strokeOpacity=0.5)
+    area = chart_of([box]).mark_rect(color=BLUE, opacity=0.16, stroke=BLUE, strokeOpacity=0.5)
     area = area.encode(
         alt.X("cost_low:Q", title=_COSTS[cost["metric"]], axis=alt.Axis(tickCount=6)),
         alt.X2("cost_high:Q"),
         alt.Y("quality_low:Q", title=quality["metric"]),
         alt.Y2("quality_high:Q"),
     )
-    way = _chart(points).mark_line(color=GREY, strokeWidth=1.5, strokeDash=[4, 3]).encode(x, y)
-    dot = _chart(points).mark_point(filled=True, size=150, opacity=1)
-    names = list(RUN_COLOURS)
-    shapes = alt.Scale(domain=names, range=[RUN_SHAPES[one] for one in names])
+    way = chart_of(points).mark_line(color=GREY, strokeWidth=1.5, strokeDash=[4, 3]).encode(x, y)
+    dot = chart_of(points).mark_point(filled=True, size=150, opacity=1)
     dot = dot.encode(
         x,
         y,
-        _colour("run", RUN_COLOURS),
-        alt.Shape("run:N", title=None, scale=shapes, legend=alt.Legend(orient="bottom")),
+        colour_by("run", RUN_COLOURS),
+        shape_by("run", RUN_SHAPES),
     )
     return alt.layer(area, way, dot).properties(width=330, height=240)
 

@@ -51,7 +51,7 @@ def _direction_words(row: Mapping[str, Any]) -> str:
 
 def no_delta(row: Mapping[str, Any]) -> str:
     """Why a figure has no difference."""
-    from ragwb.decide.outcomes import SHARED
+    from ragwb.measure.answer_scores import SHARED
 
     if row["metric"].endswith("_ms") and None not in (row["baseline"], row["candidate"]):
         return "not comparable"

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragwb.html import visible
+from ragwb.measure.listed import count, some
+from ragwb.view.marks import chart_of, colour_by, shape_by
 from ragwb.view.panel import frame_rows
 from ragwb.view.theme import BLUE, GREEN, GREY, METRIC_COLOURS, ORANGE, RED, SKY
 from ragwb.view.tracks import cut_to_width
@@ -30,6 +32,7 @@ _NONE = {
     P95: "latency was not measured at any K",
 }
 _KINDS = {"not beaten": "diamond", "beaten by another K": "circle"}
+_KIND_COLOURS = {"not beaten": GREEN, "beaten by another K": GREY}
 _WIDTH, _HEIGHT = 440, 240
 _MOST_NAMED = 12
 _MOST_STEPS = 25
@@ -76,66 +79,9 @@ def k_linked(sweep: KSweep, *, metric: str = "recall", k: int | None = None) -> 
     )
 
 
-def k_curve(sweep: KSweep, *, metric: str = "recall", k: int | None = None) -> alt.LayerChart:
-    """Figures against K, with the 95 % interval of the one that counts as a band.
-
-    Args:
-        sweep: figures at several K.
-        metric: the figure that counts.
-        k: the K that is marked; by default the recommended one.
-    """
-    return _alone(sweep, _curve(sweep, metric), f"Score against K, {n_cases(sweep)}", metric, k)
-
-
-def k_against(
-    sweep: KSweep, cost: str = TOKENS, *, metric: str = "recall", k: int | None = None
-) -> alt.LayerChart:
-    """A figure against what it costs, a point a K, the Pareto front as a line.
-
-    Args:
-        sweep: figures at several K.
-        cost: context_tokens or p95_ms; a K at which it is not known is not drawn.
-        metric: a figure of which more is better.
-        k: the K that is marked; by default the recommended one.
-    """
-    words = "tokens" if cost == TOKENS else "p95"
-    title = f"{metric} against {words}, {n_cases(sweep)}"
-    return _alone(sweep, _against(sweep, cost, metric), title, metric, k)
-
-
-def k_marginal(sweep: KSweep, *, k: int | None = None) -> alt.LayerChart:
-    """From each K to the next the cases gained and lost, and the tokens for each gained one.
-
-    Args:
-        sweep: figures at several K.
-        k: the K that is marked; by default the recommended one.
-    """
-    import altair as alt
-
-    text = f"Cases gained and lost from K to K, {n_cases(sweep)}"
-    title = alt.TitleParams(text, subtitle=_ABOVE_BARS)
-    return _alone(sweep, _marginal(sweep), title, "recall", k)
-
-
-def _alone(sweep: KSweep, chart: Any, title: Any, metric: str, k: int | None) -> Any:
-    """A part of the linked view as a chart of its own."""
-    import altair as alt
-
-    if k is None:
-        k = sweep.recommend(metric=metric).k or sweep.ks[-1]
-    return chart.add_params(alt.param(name="chosen", value=k)).properties(title=title)
-
-
 def n_cases(sweep: KSweep) -> str:
     """How many cases are scored, for a title."""
-    n = sweep.scores.n_scored
-    return f"{n} case{'' if n == 1 else 's'}"
-
-
-def _chart(rows: Sequence[Row]) -> alt.Chart:
-    import altair as alt
-
-    return alt.Chart(alt.Data(values=list(rows)))
+    return count(sweep.scores.n_scored, "case")
 
 
 def _untils(ks: Sequence[int]) -> dict[int, int]:
@@ -160,7 +106,7 @@ def _curve(sweep: KSweep, metric: str) -> alt.LayerChart:
     legend = alt.Legend(orient="bottom", columns=4)
     colour = alt.Color("metric:N", title=None, scale=colours, legend=legend)
     shape = alt.Shape("metric:N", title=None, scale=alt.Scale(domain=names), legend=legend)
-    base = _chart(rows)
+    base = chart_of(rows)
     lead = base.transform_filter(alt.datum.metric == metric)
     band = lead.mark_area(opacity=0.15, color=CURVES.get(metric, GREY)).encode(
         x, alt.Y("low:Q", title="mean over cases"), alt.Y2("high:Q")
@@ -212,18 +158,15 @@ def _against(sweep: KSweep, cost: str, metric: str) -> alt.LayerChart:
     if not rows:
         return _nothing(f"{metric} against cost: {_NONE[cost]}")
     x, y = _plane_axes(rows, cost, metric)
-    base = _chart(rows)
+    base = chart_of(rows)
     front = base.transform_filter(_ON_FRONT).mark_line(
         interpolate="step-after", color=GREEN, strokeWidth=2
     )
-    kinds = alt.Scale(domain=list(_KINDS), range=list(_KINDS.values()))
-    colours = alt.Scale(domain=list(_KINDS), range=[GREEN, GREY])
-    legend = alt.Legend(orient="bottom")
     dot = base.mark_point(filled=True, size=90, opacity=1).encode(
         x,
         y,
-        alt.Shape("kind:N", title=None, scale=kinds, legend=legend),
-        alt.Color("kind:N", title=None, scale=colours, legend=legend),
+        shape_by("kind", _KINDS),
+        colour_by("kind", _KIND_COLOURS),
         tooltip=["k:Q", "words:N", "price:N", "kind:N"],
     )
     named = base if len(rows) <= _MOST_LABELS else base.transform_filter(_ON_FRONT)
@@ -293,7 +236,7 @@ def _nothing(words: str) -> alt.LayerChart:
     """The place of a chart that cannot be drawn, with the reason."""
     import altair as alt
 
-    text = _chart([{"words": words}]).mark_text(fontSize=13, opacity=0.75)
+    text = chart_of([{"words": words}]).mark_text(fontSize=13, opacity=0.75)
     placed = text.encode(x=alt.value(_WIDTH / 2), y=alt.value(_HEIGHT / 2), text="words:N")
     return alt.layer(placed).properties(width=_WIDTH, height=_HEIGHT)
 
@@ -306,13 +249,13 @@ def _marginal(sweep: KSweep) -> alt.LayerChart:
     if not rows:
         return _nothing("one K alone: there is no step to another")
     x, y = _marginal_axes(rows)
-    base = _chart(rows)
+    base = chart_of(rows)
     hover = ["from:Q", "k:Q", "gained:Q", "cases gained:N", "lost:Q", "cases lost:N", "tokens:N"]
     shade = alt.condition(_CHOSEN, alt.value(1.0), alt.value(0.55))
     up = base.transform_calculate(n="datum.gained").mark_bar(color=BLUE)
     down = base.transform_calculate(n="-datum.lost").mark_bar(color=ORANGE)
     words = base.transform_calculate(n="datum.gained").mark_text(fontSize=11, dy=-8)
-    zero = _chart([{"n": 0}]).mark_rule(color=GREY).encode(y)
+    zero = chart_of([{"n": 0}]).mark_rule(color=GREY).encode(y)
     title = alt.TitleParams(_ABOVE_BARS, fontSize=12, fontWeight="normal")
     return alt.layer(
         up.encode(x, y, opacity=shade, tooltip=hover),
@@ -356,7 +299,7 @@ def _step_rows(sweep: KSweep) -> list[Row]:
             "lost": len(step.lost),
             "cases gained": _named(step.gained),
             "cases lost": _named(step.lost),
-            "tokens": "not observed" if step.tokens is None else f"{step.tokens:+,.0f} a case",
+            "tokens": "not observed" if step.tokens is None else f"{step.tokens:+z,.0f} a case",
             "label": _label(step),
         }
         for step in steps
@@ -374,6 +317,4 @@ def _label(step: Step) -> str:
 
 
 def _named(case_ids: Sequence[str]) -> str:
-    shown = ", ".join(cut_to_width(visible(case_id), 60) for case_id in case_ids[:_MOST_NAMED])
-    rest = len(case_ids) - _MOST_NAMED
-    return (f"{shown} and {rest} more" if rest > 0 else shown) or "none"
+    return some([cut_to_width(visible(case_id), 60) for case_id in case_ids], _MOST_NAMED) or "none"

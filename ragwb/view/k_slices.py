@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from ragwb.html import visible
 from ragwb.view.k_charts import n_cases
+from ragwb.view.marks import chart_of, short_name
 from ragwb.view.panel import frame_rows
 from ragwb.view.theme import BLUE
-from ragwb.view.tracks import cut_to_width
 
 if TYPE_CHECKING:
     import altair as alt
@@ -40,7 +40,7 @@ def k_slices(sweep: KSweep, by: str | None = None, *, metric: str = "recall") ->
     scale = alt.Scale(domain=[0, 1])
     x = alt.X("k:Q", title="K", scale=alt.Scale(nice=False), axis=alt.Axis(tickCount=4))
     y = alt.Y("value:Q", title=metric, scale=scale, axis=alt.Axis(tickCount=3))
-    base = alt.Chart(alt.Data(values=rows))
+    base = chart_of(rows)
     band = base.mark_area(opacity=0.15, color=BLUE).encode(
         x, alt.Y("low:Q", scale=scale), alt.Y2("high:Q")
     )
@@ -67,8 +67,7 @@ def _slice_rows(sweep: KSweep, by: str, metric: str) -> list[Row]:
     frame = sweep.by(by)
     found: dict[str, list[Row]] = {}
     for row in frame_rows(frame[(frame["metric"] == metric) & frame["value"].notna()]):
-        name = "(none)" if row["slice"] is None else visible(row["slice"]).replace("\n", " ")
-        named = f"{cut_to_width(name, _NAME_WIDTH)} (n={row['n']})"
+        named = f"{short_name(row['slice'], _NAME_WIDTH)} (n={row['n']})"
         kept = {key: row[key] for key in ("k", "value", "low", "high")}
         found.setdefault(named, []).append({"slice": named, **kept})
     ordered = sorted(found.values(), key=lambda rows: rows[-1]["value"])[:_MOST_SLICES]

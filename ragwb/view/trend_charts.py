@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragwb.html import visible
+from ragwb.view.marks import chart_of
 from ragwb.view.theme import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, TRIAGE_COLOURS
 from ragwb.view.tracks import cut_to_width
 
@@ -67,7 +68,7 @@ def trend_by_set(series: Series) -> alt.LayerChart:
     rows = [{**row, "name": said[names.index(row["set"])]} for row in rows]
     colours = [SET_COLOURS.get(name, GREY) for name in names]
     scale = alt.Scale(domain=said, range=colours)
-    base = alt.Chart(alt.Data(values=rows)).encode(_x(series))
+    base = chart_of(rows).encode(_x(series))
     y = alt.Y("value:Q", title=series.metric, scale=_y_scale(rows))
     # The legend takes after the first layer, which is pale.
     colour = alt.Color("name:N", title=None, scale=scale, legend=alt.Legend(symbolOpacity=1))
@@ -136,7 +137,7 @@ def stages_over_time(series: Series) -> alt.LayerChart:
     most = max((sum(point.stages.values()) for point in series.points), default=0)
     scale = alt.Scale(domain=stages, range=[TRIAGE_COLOURS[stage] for stage in stages])
     bars = (
-        alt.Chart(alt.Data(values=rows))
+        chart_of(rows)
         .mark_bar(stroke="#FFFFFF", strokeWidth=0.4)
         .encode(
             _x(series),
@@ -187,7 +188,7 @@ def case_history(series: Series, cases: Sequence[UnstableCase]) -> alt.LayerChar
     words = [_STATE_WORDS[state] for state in _STATES]
     scale = alt.Scale(domain=words, range=list(_STATES.values()))
     boxes = (
-        alt.Chart(alt.Data(values=rows))
+        chart_of(rows)
         .mark_rect()
         .encode(_x(series), y, alt.Color("state:N", title=None, scale=scale))
     )
@@ -237,7 +238,7 @@ def _line_chart(
     unit = _unit(metric)
     scale = _y_scale(rows)
     most = 13 if width > _HALF else 6
-    base = alt.Chart(alt.Data(values=list(rows))).encode(_x(series, most=most))
+    base = chart_of(rows).encode(_x(series, most=most))
     band = (
         base.transform_filter("isValid(datum.low)")
         .mark_area(opacity=0.18, color=BLUE)
@@ -295,7 +296,7 @@ def _marks(series: Series, *, numbered: bool = True) -> list[Any]:
     if not series.marks:
         return []
     rows = [{"i": mark.index, "number": str(mark.number)} for mark in series.marks]
-    base = alt.Chart(alt.Data(values=rows))
+    base = chart_of(rows)
     x = alt.X("i:O", bandPosition=0)
     rules = base.mark_rule(color=GREY, strokeDash=[4, 3]).encode(x)
     if not numbered:

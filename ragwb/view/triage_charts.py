@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ragwb.html import visible
 from ragwb.triage.beyond import RANKED_BELOW_K, beyond_words, count_beyond
+from ragwb.view.marks import chart_of, colour_by, short_name
 from ragwb.view.panel import frame_rows
 from ragwb.view.theme import BLUE, GREY, TRIAGE_COLOURS
-from ragwb.view.tracks import cut_to_width
 
 if TYPE_CHECKING:
     import altair as alt
@@ -42,7 +42,7 @@ def losses_by_stage(triage: Triage) -> alt.LayerChart:
         scale=alt.Scale(domain=[0, most], nice=False),
         axis=alt.Axis(tickMinStep=1, format="d", tickCount=min(most, 8)),
     )
-    base = _chart(rows).encode(y=y)
+    base = chart_of(rows).encode(y=y)
     bars = base.mark_bar(height=18).encode(x=x, color=_stage_colour(rows))
     words = base.mark_text(align="left", dx=6, fontSize=12).encode(x=x, text="words:N")
     return alt.layer(bars, words).properties(
@@ -73,18 +73,9 @@ def _of_cases(triage: Triage) -> str:
     return f"{len(triage.cases)} of {triage.n_cases} cases"
 
 
-def _chart(rows: Sequence[Row]) -> alt.Chart:
-    import altair as alt
-
-    return alt.Chart(alt.Data(values=list(rows)))
-
-
 def _stage_colour(rows: Sequence[Row]) -> Any:
-    import altair as alt
-
-    stages = list(dict.fromkeys(row["stage"] for row in rows))
-    colours = [TRIAGE_COLOURS.get(stage, GREY) for stage in stages]
-    return alt.Color("stage:N", legend=None, scale=alt.Scale(domain=stages, range=colours))
+    colours = {row["stage"]: TRIAGE_COLOURS.get(row["stage"], GREY) for row in rows}
+    return colour_by("stage", colours, has_legend=False)
 
 
 def losses_by_tag(triage: Triage, field: str | None = None) -> alt.LayerChart:
@@ -110,7 +101,7 @@ def losses_by_tag(triage: Triage, field: str | None = None) -> alt.LayerChart:
         sort=stages,
         axis=alt.Axis(orient="top", labelAngle=0, ticks=False, domain=False),
     )
-    base = _chart(rows).encode(x, y)
+    base = chart_of(rows).encode(x, y)
     # Both ends are dark or light enough for their numbers on any page.
     shade = alt.Scale(domain=[0, 1], range=["#DCEBF7", BLUE])
     boxes = base.transform_filter(alt.datum.n > 0).mark_rect(stroke=GREY, strokeWidth=0.5)
@@ -135,9 +126,10 @@ def _cells(triage: Triage, field: str) -> list[Row]:
     for row in found:
         n_failed[row["slice"]] = n_failed.get(row["slice"], 0) + row["n"]
     ordered = sorted(found, key=lambda row: -n_failed[row["slice"]] / row["n_cases"])
+    names = {name: short_name(name, _NAME_WIDTH) for name in n_failed}
     cells = [
         {
-            "name": f"{_slice_name(row['slice'])} ({n_failed[row['slice']]} of {row['n_cases']})",
+            "name": f"{names[row['slice']]} ({n_failed[row['slice']]} of {row['n_cases']})",
             "stage": _NAMES.get(row["stage"], row["stage"]),
             "n": row["n"],
             "share": row["n"] / row["n_cases"],
@@ -160,10 +152,6 @@ def _without_empty(cells: Sequence[Row]) -> list[Row]:
     return failed + [{"name": name, "stage": stage, "n": 0, "share": 0} for stage in stages]
 
 
-def _slice_name(name: str | None) -> str:
-    return "(none)" if name is None else cut_to_width(visible(name).replace("\n", " "), _NAME_WIDTH)
-
-
 def funnel(triage: Triage) -> alt.LayerChart:
     """How many required groups are left after each stage that was observed, and how many it loses.
 
@@ -180,7 +168,7 @@ def funnel(triage: Triage) -> alt.LayerChart:
     scale = alt.Scale(domain=[0, max(n_groups, 1)], nice=False)
     axis = alt.Axis(tickMinStep=1, format="d", tickCount=8)
     x = alt.X("n:Q", title="required groups left after the stage", scale=scale, axis=axis)
-    base = _chart(rows).encode(y=y)
+    base = chart_of(rows).encode(y=y)
     before = base.mark_bar(height=18, opacity=0.3).encode(
         alt.X("n:Q", scale=scale), alt.X2("before:Q"), _stage_colour(rows)
     )

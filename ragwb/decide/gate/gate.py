@@ -19,6 +19,7 @@ from ragwb.errors import Fault, UsageError
 from ragwb.html import plain
 from ragwb.judge.standing import Standing
 from ragwb.measure.answered import JudgedAnswer
+from ragwb.measure.listed import some
 from ragwb.measure.rule_pack import RulePack
 from ragwb.runs.store import Run, load_run
 from ragwb.settings import Settings
@@ -211,9 +212,8 @@ def _notes(policy: Policy, against: Comparison | Stored | None) -> Iterator[str]
             )
         return
     if ids := not_compared(against):
-        named = ", ".join(plain(one, width=60) for one in ids[:MOST_SHOWN])
-        rest = f" and {len(ids) - MOST_SHOWN} more" if len(ids) > MOST_SHOWN else ""
-        yield f"cases of the baseline that are not compared: {len(ids)} ({named}{rest})"
+        named = some(ids, MOST_SHOWN, width=60)
+        yield f"cases of the baseline that are not compared: {len(ids)} ({named})"
     if against.is_same_run:
         yield "the run and its baseline are the same run: no rule that compares can fail"
     elif against.confounded:

@@ -18,6 +18,7 @@ from ragwb.decide.outcomes import Outcomes
 from ragwb.decide.thresholds import ROUNDING
 from ragwb.html import plain
 from ragwb.measure.cost import PERCENTILES
+from ragwb.measure.listed import count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,7 +165,7 @@ def _check_left_out(policy: Policy, limit: int, against: Comparison | Stored | N
     ids = not_compared(against)
     return RuleResult(
         "regression", "max_left_out", "pass" if len(ids) <= limit else "fail",
-        f"{_cases(len(ids))} of the baseline cannot be compared, at most {limit} may",
+        f"{count(len(ids), 'case')} of the baseline cannot be compared, at most {limit} may",
         read_as, value=float(len(ids)), limit=float(limit), n=len(against.pairs), case_ids=ids,
         line=line,
     )  # fmt: skip
@@ -187,9 +188,8 @@ def _check_drop(
     most = drop.limit
     if drop.is_relative and not isinstance(found, str):
         most *= abs(found.before)
-    status, words = _moved_status(f"{figure}{of}", found, most, allowed, drop.min_n)
-    if (adviser := judges.adviser(figure)) is not None:
-        status, words = "advises", f"{words}; the judge {adviser.why}"
+    said = _moved_status(f"{figure}{of}", found, most, allowed, drop.min_n)
+    status, words = judges.weigh(figure, *said)
     few = f"; with fewer than {drop.min_n}: undecided" if drop.min_n > 1 else ""
     return RuleResult(
         block="regression",
@@ -225,7 +225,7 @@ def _moved_status(
     interval = ""
     if found.low is not None and found.high is not None:
         interval = f", 95 % {_signed(found.low)} to {_signed(found.high)}"
-    moved = f"{_cases(found.n)}"
+    moved = f"{count(found.n, 'case')}"
     if found.n_better is not None:
         moved = f"{found.n_worse} worse and {found.n_better} better of {moved}"
     change = _signed(found.after - found.before)
@@ -314,7 +314,3 @@ def _sign(figure: Figure) -> int:
 
 def _signed(value: float) -> str:
     return f"{value:+.4f}".rstrip("0").rstrip(".") if round(value, 4) else "±0"
-
-
-def _cases(n: int) -> str:
-    return "1 case" if n == 1 else f"{n} cases"

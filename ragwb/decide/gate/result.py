@@ -12,6 +12,7 @@ from ragwb.decide.gate.policy import Policy
 from ragwb.decide.gate.policy_rules import find_figure
 from ragwb.decide.thresholds import EXIT_CODES, Verdict
 from ragwb.html import plain
+from ragwb.measure.listed import count, some
 from ragwb.measure.shown import text_rows
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Aside:
     def words(self) -> str:
         """The tier in a sentence."""
         failed = f"{len(self.failed)}/{self.n_known} fail" if self.n_known else "none was scored"
-        return f"{self.tier}: {_cases(self.n)}, {failed}; they decide nothing"
+        return f"{self.tier}: {count(self.n, 'case')}, {failed}; they decide nothing"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -320,16 +321,5 @@ def _class(name: str) -> str | None:
     return "num" if name in _NUMBERS else None
 
 
-def names_words(case_ids: tuple[str, ...]) -> str:
-    """Case ids for a line of a terminal, and how many more there are."""
-    shown = ", ".join(plain(name, width=80) for name in case_ids[:MOST_NAMES])
-    rest = len(case_ids) - MOST_NAMES
-    return f"{shown} and {rest} more" if rest > 0 else shown
-
-
 def _named(case_ids: tuple[str, ...]) -> str:
-    return f": {names_words(case_ids)}" if case_ids else ""
-
-
-def _cases(n: int) -> str:
-    return "1 case" if n == 1 else f"{n} cases"
+    return f": {some(case_ids, MOST_NAMES, width=80)}" if case_ids else ""

@@ -14,12 +14,12 @@ from ragwb.decide.outcomes import Outcomes
 from ragwb.decide.safety import FORBIDDEN, LEAK_RULES, WITHOUT_LABELS
 from ragwb.decide.thresholds import ROUNDING
 from ragwb.html import plain
-from ragwb.judge.standing import Standing
+from ragwb.judge.standing import UNCALIBRATED, Standing
+from ragwb.measure.listed import count
 
 # Why `measure.cases` calls a case an error of which no call failed.
 _NO_RESULT = "no result in the run"
 _FEWER_REPEATS = " repeats are there"
-UNCALIBRATED = Standing(False, "advises: no calibration on record for this model and rubric")
 
 _LEAK_HINT = (
     "/explain was not asked about all that came back; `ragwb triage RUN` asks, while the service "
@@ -48,24 +48,26 @@ class Judges:
     asked: bool = False
     standings: Mapping[str, Standing] = field(default_factory=dict)
 
-    def adviser(self, figure: Figure) -> Standing | None:
-        """Why a figure only advises; None when it may block, or no judge was asked about it."""
-        if figure.name not in JUDGED or not self.asked:
-            return None
+    def weigh(self, figure: Figure, status: Status, words: str) -> tuple[Status, str]:
+        """What is found of a figure, as advice where it rests on a judge that may not block."""
         standing = self.standings.get(figure.name, UNCALIBRATED)
-        return None if standing.may_block else standing
+        if figure.name not in JUDGED or not self.asked or standing.may_block:
+            return status, words
+        return "advises", f"{words}; the judge {standing.why}"
 
 
 def check_cases(policy: Policy, outcomes: Outcomes) -> Iterator[RuleResult]:
     """That there is a case to decide by."""
     n = int((blocking(outcomes)["status"] == "scored").sum())
     tiers = outcomes.frame["tier"].value_counts().to_dict()
-    held = ", ".join(f"{count} {tier}" for tier, count in tiers.items()) or "no case at all"
+    held = ", ".join(f"{n_of} {tier}" for tier, n_of in tiers.items()) or "no case at all"
     yield RuleResult(
         "cases",
         "blocking cases",
         "pass" if n else "undecided",
-        f"{_cases(n)} scored" if n else f"0 blocking cases were scored: the run holds {held}",
+        f"{count(n, 'case')} scored"
+        if n
+        else f"0 blocking cases were scored: the run holds {held}",
         "at least one blocking case must be scored; other tiers decide nothing",
         value=float(n),
         limit=1.0,
@@ -80,7 +82,7 @@ def check_safety(policy: Policy, outcomes: Outcomes) -> Iterator[RuleResult]:
     line = policy.line(("safety",))
     for rule in dict.fromkeys((*named, *outcomes.safety, *outcomes.safety_unknown)):
         broken, n = outcomes.safety.get(rule, ()), _looked_at(outcomes, rule)
-        status, words = _safety_status(policy, outcomes, rule, broken, n)
+        status, words = _safety_status(policy, rule, broken, n)
         may = " (may stay unknown)" if rule in policy.safety.may_be_unknown else ""
         read_as = f"no blocking case may break {rule}, in any repeat{may}"
         yield RuleResult(
@@ -99,18 +101,15 @@ def _looked_at(outcomes: Outcomes, rule: str) -> int | None:
 
 
 def _safety_status(
-    policy: Policy, outcomes: Outcomes, rule: str, broken: tuple[str, ...], n: int | None
+    policy: Policy, rule: str, broken: tuple[str, ...], n: int | None
 ) -> tuple[Status, str]:
     if broken:
-        return "fail", f"{rule}: {_cases(len(broken))} broke it, and the tolerance is zero"
+        return "fail", f"{rule}: {count(len(broken), 'case')} broke it, and the tolerance is zero"
     if n == 0:
         # No policy can want this: what may stay unknown is what a service cannot show.
         return "undecided", f"{rule} is not known: 0 answers looked at"
-    if rule not in outcomes.safety_unknown:
-        return (
-            "pass",
-            f"{rule}: no case broke it, {'1 answer' if n == 1 else f'{n} answers'} looked at",
-        )
+    if n is not None:
+        return "pass", f"{rule}: no case broke it, {count(n, 'answer')} looked at"
     why = f"{rule} is not known: {_LEAK_HINT if rule in LEAK_RULES else _HINT}"
     if rule in policy.safety.may_be_unknown:
         return "unknown", f"{why}; the policy lets it stay unknown"
@@ -127,10 +126,7 @@ def check_floors(policy: Policy, outcomes: Outcomes, judges: Judges) -> Iterator
         figure, cases = floor.figure, floor.cases
         way = "min" if floor.max is None else "max"
         found = measure(outcomes, figure, cases)
-        adviser = judges.adviser(figure)
-        status, words = _floor_status(floor, figure, found, outcomes)
-        if adviser is not None:
-            status, words = "advises", f"{words}; the judge {adviser.why}"
+        status, words = judges.weigh(figure, *_floor_status(floor, figure, found, outcomes))
         of = f" over cases with {cases}" if cases else ""
         few = f"; with fewer than {floor.min_n}: undecided" if floor.min_n > 1 else ""
         yield RuleResult(
@@ -215,7 +211,7 @@ def _check_errors(policy: Policy, outcomes: Outcomes) -> Iterator[RuleResult]:
     most = policy.budget.max_errors
     yield RuleResult(
         "budget", "max_errors", "pass" if len(failed) <= most else "undecided",
-        f"{_cases(len(failed))} of {len(cases)} failed to be answered, at most {most} may",
+        f"{count(len(failed), 'case')} of {len(cases)} failed to be answered, at most {most} may",
         f"at most {most} blocking cases may fail to be answered; beyond: undecided",
         value=float(len(failed)), limit=float(most), n=len(cases), case_ids=failed,
         line=policy.line(("budget", "max_errors")),
@@ -223,7 +219,8 @@ def _check_errors(policy: Policy, outcomes: Outcomes) -> Iterator[RuleResult]:
     is_fine = policy.budget.allow_incomplete or not missing
     yield RuleResult(
         "budget", "allow_incomplete", "pass" if is_fine else "undecided",
-        f"{len(missing)} of {_cases(len(cases))} not asked, or in fewer repeats than the run has"
+        f"{len(missing)} of {count(len(cases), 'case')} not asked, or in fewer repeats than "
+        "the run has"
         + (f"; calls that failed count under max_errors ({len(failed)})" if failed else ""),
         "blocking cases may be without a result" if policy.budget.allow_incomplete
         else "every blocking case must have been asked in each repeat (a call that failed was, and "
@@ -241,8 +238,4 @@ def meets(value: float, limit: float, figure: Figure) -> bool:
 
 
 def _of(figure: Figure, n: int) -> str:
-    return _cases(n) if figure.is_mean else ("1 result" if n == 1 else f"{n} results")
-
-
-def _cases(n: int) -> str:
-    return "1 case" if n == 1 else f"{n} cases"
+    return count(n, "case" if figure.is_mean else "result")

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ragwb.decide.conditions import conditions
 from ragwb.decide.outcomes import Outcomes
 from ragwb.decide.pairing import pair
+from ragwb.decide.weekly.golden_changes import Mark
 from ragwb.decide.weekly.series import Point
 from ragwb.measure.facts import TAG
 from ragwb.measure.statistics import bootstrap_means, holm, mcnemar
@@ -110,15 +110,17 @@ def history(points: Sequence[Point]) -> dict[str, tuple[State, ...]]:
     return {case_id: tuple(found.get(case_id, "absent") for found in states) for case_id in ids}
 
 
-def unstable_cases(points: Sequence[Point]) -> tuple[UnstableCase, ...]:
+def unstable_cases(points: Sequence[Point], marks: Sequence[Mark]) -> tuple[UnstableCase, ...]:
     """Cases that are unstable in the last run or over the runs, high risk first, then most flips.
 
     A case that changed once, where something was changed, is fixed or broken and not unstable.
+
+    Args:
+        points: runs in the order of time.
+        marks: where something was changed between them.
     """
-    alone = [
-        not conditions(before.run.manifest, after.run.manifest).changes
-        for before, after in pairwise(points)
-    ]
+    changed = {mark.index for mark in marks}
+    alone = [index not in changed for index in range(1, len(points))]
     frame = points[-1].outcomes.frame.set_index("case_id")
     found = [
         _case(case_id, states, alone, frame)

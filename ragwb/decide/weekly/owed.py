@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragwb.decide.weekly.series import Point
 from ragwb.errors import DataError, RunError
-from ragwb.judge.standing import CALIBRATIONS, CalibrationRecord, JudgePolicy, load_records
+from ragwb.judge.standing import (
+    CALIBRATIONS,
+    UNCALIBRATED,
+    CalibrationRecord,
+    JudgePolicy,
+    load_records,
+    recorded_standing,
+)
 from ragwb.runs.notes import Note, load_notes
 from ragwb.settings import Settings
 
@@ -109,14 +116,14 @@ def review_notes(points: Sequence[Point]) -> Notes:
 
 
 def _recorded(record: CalibrationRecord, n_runs: int, policy: JudgePolicy) -> JudgeStatus:
-    against = list(_against(record, policy))
+    standing = recorded_standing(record, policy)
     kappas = [one.kappa for one in record.decisions.values()]
     known = [kappa for kappa in kappas if kappa is not None]
     return JudgeStatus(
         model=record.model,
         rubric=record.rubric,
-        may_block=not against,
-        why=f"advises: {against[0]}" if against else "decides",
+        may_block=standing.may_block,
+        why="decides" if standing.may_block else standing.why,
         recorded_at=record.recorded_at,
         kappa=min(known) if known and len(known) == len(kappas) else None,
         n_items=min((one.n_items for one in record.decisions.values()), default=None),
@@ -124,25 +131,12 @@ def _recorded(record: CalibrationRecord, n_runs: int, policy: JudgePolicy) -> Ju
     )
 
 
-def _against(record: CalibrationRecord, policy: JudgePolicy) -> Iterator[str]:
-    """What keeps a calibration from letting its judge decide, a sentence each."""
-    if not record.decisions:
-        yield "it accepts and rejects nothing"
-    for name, decision in record.decisions.items():
-        if decision.kappa is None:
-            yield f"kappa of {name} is undefined"
-        elif decision.n_items < policy.min_labels:
-            yield f"{decision.n_items} labels of {name}, {policy.min_labels} are needed"
-        elif decision.kappa < policy.min_kappa:
-            yield f"kappa {decision.kappa:.3f} of {name} is below {policy.min_kappa:g}"
-
-
 def _unrecorded(model: str, rubric_hash: str, n_runs: int) -> JudgeStatus:
     return JudgeStatus(
         model=model,
         rubric=rubric_hash[:12],
-        may_block=False,
-        why="advises: no calibration on record for this model and rubric",
+        may_block=UNCALIBRATED.may_block,
+        why=UNCALIBRATED.why,
         recorded_at=None,
         kappa=None,
         n_items=None,

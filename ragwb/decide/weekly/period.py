@@ -29,6 +29,7 @@ from ragwb.decide.weekly.series import (
 from ragwb.decide.weekly.verdict import RunVerdict, not_gated, verdict_of
 from ragwb.decide.weekly.weeks import Span, read_span
 from ragwb.errors import MetricError, RunError, UsageError
+from ragwb.measure.listed import count
 from ragwb.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -161,8 +162,7 @@ class Period:
     def title(self) -> str:
         """The period and its number of runs, in a line."""
         n = sum(len(one.points) for one in self.series)
-        runs = "1 run" if n == 1 else f"{n} runs"
-        return f"{self.span}: {runs} in {len(self.series)} series"
+        return f"{self.span}: {count(n, 'run')} in {len(self.series)} series"
 
 
 def period(
@@ -277,15 +277,15 @@ def _series(points: Sequence[Point], k: int, earlier: Iterable[DatedRun]) -> Ser
     if reference is None:
         reference = next((one for one in reversed(points[:-1]) if not one.is_failed), None)
     comparison, problem = _compared(reference, latest)
-    metric = headline_metric(latest.outcomes)
+    metric, changed = headline_metric(latest.outcomes), marks(points)
     return Series(
         points=tuple(points),
         k=k,
         reference=reference,
         comparison=comparison,
-        marks=marks(points),
+        marks=changed,
         slices=drifting_slices(points[0].outcomes, latest.outcomes, metric),
-        unstable=unstable_cases(points),
+        unstable=unstable_cases(points, changed),
         notes=review_notes(points),
         verdict=RunVerdict("undecided", None, ""),
         problem=problem,

@@ -11,6 +11,7 @@ from ragwb.decide.thresholds import Verdict, decide_verdict
 from ragwb.decide.weekly.series import Point
 from ragwb.errors import MetricError, UsageError
 from ragwb.measure.answer_scores import FIGURES as ANSWER_FIGURES
+from ragwb.measure.listed import count
 from ragwb.runs.store import Run
 from ragwb.settings import Settings
 
@@ -152,7 +153,7 @@ def _zero_tolerance(point: Point, by: str) -> RunVerdict:
     n_forbidden = len({case_id for one in broken for case_id in one.case_ids})
     unknown = f"{point.n_failed_calls} of {point.n_calls} calls failed"
     if not point.n_failed_calls:
-        unknown = f"{_cases(n_errors)} without a result"
+        unknown = f"{count(n_errors, 'case')} without a result"
     return RunVerdict(
         verdict=decide_verdict((), n_errors=n_errors, n_forbidden=n_forbidden),
         state=None,
@@ -165,10 +166,6 @@ def _zero_tolerance(point: Point, by: str) -> RunVerdict:
 
 def _by_rule(safety: Mapping[str, tuple[str, ...]]) -> tuple[Blocker, ...]:
     return tuple(
-        Blocker(f"{rule}: {_cases(len(ids))}", rule, limit=0.0, value=len(ids), case_ids=ids)
+        Blocker(f"{rule}: {count(len(ids), 'case')}", rule, limit=0.0, value=len(ids), case_ids=ids)
         for rule, ids in safety.items()
     )
-
-
-def _cases(n: int) -> str:
-    return "1 case" if n == 1 else f"{n} cases"

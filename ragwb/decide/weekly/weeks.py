@@ -34,11 +34,6 @@ class Span:
         """The ISO week of its last day, such as 2026-W09."""
         return iso_week(self.until)
 
-    @property
-    def n_weeks(self) -> int:
-        """Number of ISO weeks that it touches, at least 1."""
-        return (_monday(self.until) - _monday(self.since)).days // 7 + 1
-
     def __str__(self) -> str:
         return f"{self.since} to {self.until}"
 

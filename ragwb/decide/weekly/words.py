@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ragwb.html import plain
+from ragwb.measure.listed import count, some
 
 if TYPE_CHECKING:
     from ragwb.decide.comparison import Comparison
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from ragwb.decide.weekly.verdict import Blocker
 
 _MOST_BLOCKERS = 2
-_MOST_NAMES = 3
+MOST_NAMES = 3
 _COSTS = {"p95_ms": ("p95", "ms"), "context_tokens": ("context", "tokens a case")}
 
 
@@ -35,12 +36,6 @@ def reference_words(series: Series) -> str:
     return "the run before it, as no run of an earlier week can be compared"
 
 
-def case_words(case_ids: Sequence[str], most: int = _MOST_NAMES) -> str:
-    """The first of some cases, and how many more there are."""
-    shown = ", ".join(case_ids[:most])
-    return f"{shown} and {len(case_ids) - most} more" if len(case_ids) > most else shown
-
-
 def figure_words(row: Mapping[str, Any] | None) -> str:
     """A share of cases, led by its counts where it has any; – where it is undefined."""
     if row is None or row["value"] is None:
@@ -59,7 +54,7 @@ def _verdict_line(series: Series) -> str:
     reasons = [*map(_blocker_words, found.blockers), *found.undecided]
     shown = "; ".join(reasons[:_MOST_BLOCKERS])
     rest = len(reasons) - _MOST_BLOCKERS
-    more = f"; and {rest} more {'reason' if rest == 1 else 'reasons'}" if rest > 0 else ""
+    more = f"; and {count(rest, 'more reason')}" if rest > 0 else ""
     why = f"{shown}{more}" if reasons else "every rule that decides holds"
     return f"{found.verdict.upper()}{state}: {why} ({found.by})"
 
@@ -73,7 +68,7 @@ def _blocker_words(blocker: Blocker) -> str:
     # The sentence of a rule may name its cases itself.
     if not blocker.case_ids or blocker.case_ids[0] in blocker.words:
         return blocker.words
-    return f"{blocker.words}: {case_words(blocker.case_ids)}"
+    return f"{blocker.words}: {some(blocker.case_ids, MOST_NAMES)}"
 
 
 def _change_line(series: Series) -> str:
@@ -87,7 +82,7 @@ def _change_line(series: Series) -> str:
     changed = f"{len(comparison.fixed)} fixed, {len(comparison.broken)} broken of {comparison.n}"
     risky = _high_risk(comparison)
     high = [case_id for case_id in comparison.broken if case_id in risky]
-    changed += f" ({len(high)} of high risk: {case_words(high)})" if high else ""
+    changed += f" ({len(high)} of high risk: {some(high, MOST_NAMES)})" if high else ""
     parts = [changed, _level(series), *_moved(comparison)]
     return f"Since {reference_words(series)}: {'; '.join(parts)}"
 
@@ -139,13 +134,13 @@ def _looks(series: Series) -> Iterator[str]:
         return
     for blocker in series.verdict.blockers:
         if blocker.case_ids:
-            yield f"{case_words(blocker.case_ids)} ({blocker.rule})"
+            yield f"{some(blocker.case_ids, MOST_NAMES)} ({blocker.rule})"
             break
     if series.comparison is not None and series.comparison.broken:
-        yield f"{case_words(series.comparison.broken)}, newly broken"
+        yield f"{some(series.comparison.broken, MOST_NAMES)}, newly broken"
     frame = series.latest.outcomes.frame
     if failed := frame.loc[frame["status"] == "error", "case_id"].tolist():
-        yield f"{case_words(failed)}, of which a call failed"
+        yield f"{some(failed, MOST_NAMES)}, of which a call failed"
     drifting = [one for one in series.slices if one.drifts and len(one.broken) > len(one.fixed)]
     if drifting:
         worst = drifting[0]

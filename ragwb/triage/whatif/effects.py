@@ -164,16 +164,6 @@ def effect(triage: Triage, change: Change) -> RunRemedy:
     )
 
 
-def _outdoes(one: RunRemedy, other: RunRemedy) -> bool:
-    """Whether a remedy is a lesser change of the same setting that does at least as much good."""
-    return (
-        one.change.setting == other.change.setting
-        and one.change.distance < other.change.distance
-        and set(one.fixed) >= set(other.fixed)
-        and {*one.broken, *one.unknown} <= {*other.broken, *other.unknown}
-    )
-
-
 def _outcomes(basis: Basis, found: Forecast) -> dict[str, bool | None]:
     """By case id whether it would fail in any repeat; None when that is unknown."""
     outcome: dict[str, bool | None] = {}

@@ -8,8 +8,7 @@ from typing import Any
 
 from ragwb.measure.cost import percentile
 from ragwb.runs.manifest import RunManifest, diff_manifests
-from ragwb.runs.store import Run, list_runs
-from ragwb.settings import Settings
+from ragwb.runs.store import Run, runs_in
 from ragwb.triage.whatif.changes import Change
 
 _QUANTILE = 0.95
@@ -32,11 +31,9 @@ class Measured:
 
 def saved_runs(run: Run) -> list[Run]:
     """The sealed runs beside a run, the newest first."""
-    home = run.path.parent.parent
-    entries = list_runs(Settings(root=home, home=home))
     return [
         Run(entry.path, entry.manifest)
-        for entry in entries
+        for entry in runs_in(run.path.parent)
         if entry.status == "sealed" and entry.manifest is not None and entry.run_id != run.run_id
     ]
 
