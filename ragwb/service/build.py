@@ -61,10 +61,7 @@ def build_index(
     with _only_builder(config.index_dir):
         version = index_version(corpus, embedder, config.chunking)
         held = read_meta(config.index_dir)
-        meta = {
-            **index_meta(corpus, embedder, config.chunking, version),
-            "sentences": with_sentences,
-        }
+        meta = index_meta(corpus, embedder, config.chunking, version, with_sentences=with_sentences)
         if not _is_served_by(held, meta):
             _write_index(config, corpus, embedder, meta, progress)
     return config.index_dir
@@ -123,7 +120,12 @@ def _write_index(
 
 
 def index_meta(
-    corpus: Corpus, embedder: Embedder, chunking: ChunkingSpec, version: str
+    corpus: Corpus,
+    embedder: Embedder,
+    chunking: ChunkingSpec,
+    version: str,
+    *,
+    with_sentences: bool = True,
 ) -> dict[str, Any]:
     """What an index says of itself."""
     return {
@@ -133,6 +135,7 @@ def index_meta(
         "chunking": {**asdict(chunking), "version": chunking.version},
         "snapshot": corpus.snapshot,
         "index_version": version,
+        "sentences": with_sentences,
     }
 
 
