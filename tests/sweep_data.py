@@ -89,6 +89,20 @@ def repeats_text(text: str, size: int, overlap: int) -> Sequence[tuple[int, int]
     return [(0, len(text) // 2 + 3), (len(text) // 2, len(text))]
 
 
+def cuts_every_document_once_and_in_its_middle(
+    text: str, size: int, overlap: int
+) -> Sequence[tuple[int, int]]:
+    """A chunker of a long name."""
+    return [(0, len(text) // 2), (len(text) // 2, len(text))]
+
+
+def cuts_every_document_once_and_in_its_first_third(
+    text: str, size: int, overlap: int
+) -> Sequence[tuple[int, int]]:
+    """A chunker whose name begins as long as the other's."""
+    return [(0, len(text) // 3), (len(text) // 3, len(text))]
+
+
 def raises(text: str, size: int, overlap: int) -> Sequence[tuple[int, int]]:
     """A chunker that fails."""
     raise RuntimeError("no cut for today")

@@ -142,7 +142,7 @@ def test_a_sweep_of_which_every_point_fails_exits_with_2(home, capsys):
     assert swept() == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert "all 1 points failed" in said.err
+    assert "no point was measured, 1 failed" in said.err
     assert "lost the text from character" in said.err
 
 

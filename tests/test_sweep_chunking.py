@@ -8,6 +8,7 @@ import pytest
 from sweep_data import NOW, QUOTES, TEXTS, make_dataset, make_home, small_grid
 
 from ragwb.errors import DocumentError, GoldenError, MetricError, UsageError
+from ragwb.golden.case import Passage
 from ragwb.golden.dataset import Dataset, hash_cases
 from ragwb.runs.scoring import score
 from ragwb.runs.store import load_run
@@ -245,7 +246,7 @@ def test_a_budget_beyond_what_was_asked_for_is_said(tmp_path):
     grid = small_grid(size=8, mode="KEYWORD")
     grid = replace(grid, settings={"candidate_k": 100})
     found = sweep(tmp_path, grid, corpus=corpus, dataset=dataset, tokens=100_000)
-    assert any("the lists of 1 cases end at 50 results" in note for note in found.notes)
+    assert any("1 case whose list ends at 50 results" in note for note in found.notes)
 
 
 def test_chunkings_that_cut_alike_are_said(home):
@@ -259,8 +260,46 @@ def test_points_that_only_search_differently_are_not_said_to_cut_alike(home):
     assert not any("cut the same chunks" in note for note in found.notes)
 
 
-def test_the_hash_embedder_is_marked(home):
-    assert any("knows no meaning" in note for note in sweep(home).notes)
+def test_the_hash_embedder_is_marked_where_its_vectors_count(home):
+    def is_marked(**values: object) -> bool:
+        notes = sweep(home, small_grid(size=40, **values)).notes
+        return any("knows no meaning" in note for note in notes)
+
+    assert is_marked(mode="KEYWORD")  # reranked by its sentences
+    assert is_marked(rerank=False)
+    assert not is_marked(mode="KEYWORD", rerank=False)
+
+
+def test_a_budget_that_large_chunks_cannot_fill_is_said(home):
+    found = sweep(home, tokens=69)
+    (note,) = [note for note in found.notes if "leave much of 69 tokens unused" in note]
+    cases = found.cases("fixed-40", found.cuts[1])
+    n_left = found.result("fixed-40").cases.set_index("case_id")["n_results"] - cases["results"]
+    used = cases.loc[n_left > 0, "context_tokens"].mean()
+    assert 0 < used < 0.8 * 69
+    assert note.endswith(f"used in the mean: 40 {used / 69:.0%}")
+
+
+def test_what_must_not_be_there_fails_a_case_and_is_said(home):
+    """Large chunks bring along a sentence that every case forbids."""
+    forbidden = Passage(document_id="refund", quote="质量问题退货")
+    cases = tuple(
+        case.model_copy(update={"forbidden_evidence": (forbidden,)})
+        for case in make_dataset().cases
+    )
+    dataset = Dataset("sweep-v1", cases, hash_cases(cases))
+    found = sweep(home, dataset=dataset, reference="fixed-12")
+    large = found.cases("fixed-40", Cut(k=2))
+    assert large["recall"].eq(1).all()
+    assert large.index[large["failed"]].tolist() == ["code", "stock"]
+    (row,) = found.changes().to_dict("records")
+    assert (row["fixed_ids"], row["broken_ids"]) == (["card", "both"], ["code", "stock"])
+    assert found.frame()["forbidden_cases"].tolist() == [0, 2]
+    said = "\n".join(found.in_words())
+    assert "must not be there comes back at K 2: 40 in 2 cases (code, stock)" in said
+    choice = choose(found, cut=Cut(k=2))
+    assert choice.to_dict()["forbidden"] == ["code", "stock"]
+    assert "must not be there comes back in 2 cases (code, stock)" in choice.words
 
 
 def test_a_document_of_one_very_long_line_is_cut(tmp_path):

@@ -138,6 +138,13 @@ def test_labels_name_what_differs():
     assert labels([one]) == {one: one.name}
 
 
+def test_labels_name_own_chunkers_by_their_functions_where_those_differ():
+    apart = make_grid({"strategy": ["fixed", "a:lines", "b:pages"], "size": 5}).points
+    assert list(labels(apart).values()) == ["fixed", "lines", "pages"]
+    alike = make_grid({"strategy": ["fixed", "a:lines", "b:lines"], "size": 5}).points
+    assert list(labels(alike).values()) == ["fixed", "a:lines", "b:lines"]
+
+
 def test_a_point_is_found_by_name_label_or_beginning():
     points = make_grid({"strategy": ["fixed", "heading"], "size": [5, 50]}).points
     assert find_point(points, None) == points[0]

@@ -57,6 +57,15 @@ def test_points_that_differ_in_several_factors_credit_none(tmp_path):
         charts.chunking_effects(make_sweep(tmp_path, make_grid(blocks)))
 
 
+def test_points_of_long_names_have_a_row_each(tmp_path):
+    names = [f"cuts_every_document_once_and_in_its_{where}" for where in ("middle", "first_third")]
+    strategies = ["sweep_data:by_line", *(f"sweep_data:{name}" for name in names)]
+    grid = make_grid({"strategy": strategies, "size": 40, "embedder": "hash"})
+    drawn = charts.chunking_differences(make_sweep(tmp_path, grid)).to_dict()
+    assert all(f"'point': '{name}'" in str(drawn) for name in names)
+    assert "not drawn" not in str(drawn)
+
+
 def test_one_point_alone_has_no_difference_to_draw(tmp_path):
     with pytest.raises(UsageError, match="nothing to draw"):
         charts.chunking_differences(make_sweep(tmp_path, small_grid(size=40)))

@@ -102,7 +102,7 @@ def chunking_command(
     if not found.measured:
         first = found.failed[0]
         raise RagwbError(
-            f"all {len(found.failed)} points failed; {first.point.name}: {first.error}"
+            f"no point was measured, {len(found.failed)} failed; {first.point.name}: {first.error}"
         )
     if case is not None:
         _print_case(found, case, point or [], output)

@@ -41,6 +41,12 @@ def count(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
+def case_words(case_ids: Sequence[str]) -> str:
+    """How many cases, and the first of them by name: 2 cases (c1, c2); no case."""
+    named = some(case_ids, 4, width=60)
+    return f"{count(len(case_ids), 'case')} ({named})" if case_ids else "no case"
+
+
 def joined(words: Sequence[str]) -> str:
     """Words as a sentence lists them: a; a and b; a, b and c."""
     *first, last = words

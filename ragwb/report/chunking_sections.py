@@ -37,6 +37,7 @@ _LOOK = (
     ".rw-chunking table.rw.rw td { padding: 5px 6px; overflow-wrap: normal; } "
     ".rw-chunking table.rw.rw td:first-child { overflow-wrap: anywhere; }"
 )
+_WARNINGS = ("must not be there comes back at", "knows no meaning", " failed: ")
 _EFFECTS = ("recall", "passage_recall", "passage_precision", "passage_iou")
 
 
@@ -46,7 +47,7 @@ def overview(sweep: ChunkingSweep) -> Panel:
     if not sweep.measured or not sweep.case_ids:
         return verdict_panel("undecided", words[0], steps=words[1:], of_what=_of_what(sweep))
     best = choose(sweep)
-    warnings = [line for line in words if "knows no meaning" in line or " failed: " in line]
+    warnings = [line for line in words if any(word in line for word in _WARNINGS)]
     steps = [line for line in words[1:] if line not in warnings]
     return verdict_panel(
         "neutral",
@@ -158,10 +159,10 @@ def effect_rows(sweep: ChunkingSweep) -> list[Row]:
             "from": str(row["before"]),
             "to": str(row["after"]),
             "figure": row["metric"],
-            "effect": f"{row['effect']:+.4f}",
-            "95 % interval": f"{row['low']:.4f} to {row['high']:.4f}",
+            "effect": f"{row['effect']:+z.4f}",
+            "95 % interval": f"{row['low']:z.4f} to {row['high']:z.4f}",
             "pairs": f"{row['n_pairs']}",
-            "by pair": f"{row['least']:+.4f} to {row['most']:+.4f}",
+            "by pair": f"{row['least']:+z.4f} to {row['most']:+z.4f}",
             "better / worse": f"{row['win']} / {row['loss']}",
             "n": f"{row['n']}",
         }

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from ragwb.errors import UsageError
-from ragwb.measure.listed import count, some
+from ragwb.measure.listed import case_words
 from ragwb.measure.summary import SMALL_N
 
 FLAT = "the curve is flat: within the interval"
@@ -15,7 +15,6 @@ FLAT = "the curve is flat: within the interval"
 ROUNDING = 1e-9
 COSTS: Mapping[str, str] = {"max_tokens": "context_tokens", "max_p95_ms": "p95_ms"}
 Cost = Literal["context_tokens", "p95_ms"]
-_MOST_NAMED = 4
 _NOT_KNOWN = {
     "context_tokens": "the texts of the results were not observed",
     "p95_ms": "latency was not measured at any K",
@@ -302,12 +301,6 @@ def _price(less: Point, more: Point, verb: str) -> str:
     if tokens[0] is None or tokens[1] is None:
         return ""
     return f" {verb} {tokens[1] - tokens[0]:,.0f} tokens a case"
-
-
-def case_words(case_ids: Sequence[str]) -> str:
-    """How many cases, and the first of them by name."""
-    named = some(case_ids, _MOST_NAMED, width=60)
-    return f"{count(len(case_ids), 'case')} ({named})" if case_ids else "no case"
 
 
 def ks_words(ks: Sequence[int]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragwb.errors import UsageError
-from ragwb.measure.listed import count
+from ragwb.measure.listed import case_words, count
 from ragwb.measure.statistics import Interval, bootstrap_means, paired_bootstrap
 from ragwb.sweep.cuts import Cut
 from ragwb.sweep.grid import Point
@@ -33,6 +33,7 @@ class Choice:
         value, interval: its figure on the cases that are reported.
         delta, delta_interval: how far it lies from the reference there; None for the reference.
         fixed, broken: cases that it fixes and breaks against the reference there.
+        forbidden: cases there in which something comes back that must not.
         is_same_cases: whether it was chosen on the cases that are reported; then expect less.
     """
 
@@ -48,6 +49,7 @@ class Choice:
     delta_interval: Interval | None
     fixed: tuple[str, ...]
     broken: tuple[str, ...]
+    forbidden: tuple[str, ...]
     is_same_cases: bool
 
     @property
@@ -64,7 +66,9 @@ class Choice:
         if self.delta is not None:
             said += f", {self.delta:+z.3f}{_ends(self.delta_interval)} against the reference"
             said += f", fixes {count(len(self.fixed), 'case')} and breaks {len(self.broken)}"
-            said += "; within the interval: the curve is flat" if self.is_flat else ""
+            said += "; within the interval: not shown to be better" if self.is_flat else ""
+        if self.forbidden:
+            said += f"; evidence that must not be there comes back in {case_words(self.forbidden)}"
         if self.is_same_cases:
             return f"{said}. Chosen on the cases that are reported: expect less on other questions"
         return f"{said}. Chosen on {self.chosen_on} other cases ({self.chosen_value:.3f} there)"
@@ -86,6 +90,7 @@ class Choice:
             "delta_high": None if self.delta_interval is None else self.delta_interval.high,
             "fixed": list(self.fixed),
             "broken": list(self.broken),
+            "forbidden": list(self.forbidden),
             "flat": self.is_flat,
             "chosen_on_reported_cases": self.is_same_cases,
             "words": self.words,
@@ -112,7 +117,8 @@ def choose(sweep: ChunkingSweep, metric: str = "recall", cut: Cut | None = None)
     parts: tuple[Part, Part] = ("development", "held_out") if sweep.split else ("all", "all")
     chosen, reported = (sweep.on(part) for part in parts)
     point = _best(chosen, metric, cut)
-    values = reported.cases(point, cut)[metric].dropna().to_numpy(np.float64)
+    cases = reported.cases(point, cut)
+    values = cases[metric].dropna().to_numpy(np.float64)
     delta, delta_interval = _delta(reported, point, metric, cut)
     changes = reported.changes(cut).set_index("point")
     moved = changes.loc[point.name] if point.name in changes.index else None
@@ -129,6 +135,7 @@ def choose(sweep: ChunkingSweep, metric: str = "recall", cut: Cut | None = None)
         delta_interval=delta_interval,
         fixed=() if moved is None else tuple(moved["fixed_ids"]),
         broken=() if moved is None else tuple(moved["broken_ids"]),
+        forbidden=tuple(cases.index[cases["forbidden"] > 0]),
         is_same_cases=sweep.split is None,
     )
 

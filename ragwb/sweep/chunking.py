@@ -15,6 +15,7 @@ from ragwb.errors import UsageError
 from ragwb.golden.dataset import Dataset, load_dataset
 from ragwb.html import plain
 from ragwb.knowledge.chunking import ChunkingSpec
+from ragwb.measure.listed import count, some
 from ragwb.records import MAX_TOP_K
 from ragwb.service.auth import LOCAL_CALLER
 from ragwb.service.config import ServiceConfig, make_config
@@ -33,6 +34,7 @@ from ragwb.sweep.split import SEED, split_cases
 DEFAULT_K = 5
 DEPTH = 50
 """Results asked for, so that a token budget can be filled with small chunks."""
+_FILLED = 0.8  # of a token budget; a point that uses less is named
 
 # What a point sets of its own, or what only concerns answers and the network.
 _NOT_A_SETTING = frozenset(
@@ -248,8 +250,13 @@ def _notes(sweep: ChunkingSweep, *, is_given: bool) -> Iterator[str]:
         yield f"{name} has {n} chunks: its figures at K {sweep.k} are those at K {n}"
     yield from _same_chunks(sweep)
     yield from _budget_notes(sweep)
-    if any(result.point.embedder == "hash" for result in sweep.measured):
+    if any(_uses_hash(result.point) for result in sweep.measured):
         yield "The embedder hash knows no meaning: its figures show that things work, no more"
+
+
+def _uses_hash(point: Point) -> bool:
+    """Whether its order depends on the vectors of an embedder that knows no meaning."""
+    return point.embedder == "hash" and (point.mode != "KEYWORD" or point.rerank)
 
 
 def _same_chunks(sweep: ChunkingSweep) -> Iterator[str]:
@@ -278,10 +285,33 @@ def _budget_notes(sweep: ChunkingSweep) -> Iterator[str]:
             f"No result of any case fits {sweep.tokens} tokens; the smallest first result has "
             f"{least:.0f}"
         )
+    yield from _unused_budget(sweep, cut)
     for result in sweep.measured:
         short = n_short(result, cut)
         if short:
+            ended = f"whose list ends at {result.top_k} results, before {sweep.tokens} tokens"
             yield (
-                f"{sweep.labels[result.point]}: the lists of {short} cases end at {result.top_k} "
-                f"results, before {sweep.tokens} tokens; at equal tokens its figures may be too low"
+                f"{sweep.labels[result.point]}: {count(short, 'case')} {ended}; "
+                "at equal tokens its figures may be too low"
             )
+
+
+def _unused_budget(sweep: ChunkingSweep, cut: Cut) -> Iterator[str]:
+    """Points whose chunks are too large to fill the budget: they are held to less than it."""
+    shares = {
+        sweep.labels[result.point]: _share_filled(sweep, result, cut) for result in sweep.measured
+    }
+    least = [f"{name} {share:.0%}" for name, share in shares.items() if 0 < share < _FILLED]
+    if least:
+        yield (
+            f"Large chunks leave much of {sweep.tokens:,} tokens unused, for the next result no "
+            f"longer fits; used in the mean: {some(least)}"
+        )
+
+
+def _share_filled(sweep: ChunkingSweep, result: PointResult, cut: Cut) -> float:
+    """The mean share of the budget that is used where a next result was there; 1 where none was."""
+    cases = sweep.cases(result.point, cut)
+    n_results = result.cases.set_index("case_id")["n_results"].loc[cases.index]
+    tokens = cases["context_tokens"][cases["results"] < n_results]
+    return float(tokens.mean()) / sweep.tokens if len(tokens) else 1.0

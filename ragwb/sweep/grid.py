@@ -293,12 +293,21 @@ def labels(points: Sequence[Point]) -> dict[Point, str]:
     varied = [name for name in FACTORS if len({getattr(p, name) for p in points}) > 1]
     if not varied:
         return {point: point.name for point in points}
-    return {point: "-".join(_word(point, name) for name in varied) for point in points}
+    short = _strategy_words({point.strategy for point in points})
+    return {point: "-".join(_word(point, name, short) for name in varied) for point in points}
 
 
-def _word(point: Point, name: Factor) -> str:
+def _strategy_words(strategies: set[str]) -> dict[str, str]:
+    """Own chunkers by their functions alone, where those tell them all apart."""
+    short = {name: name.rpartition(":")[2] for name in strategies}
+    return short if len(set(short.values())) == len(short) else {name: name for name in strategies}
+
+
+def _word(point: Point, name: Factor, strategies: Mapping[str, str]) -> str:
     if name == "rerank":
         return "rerank" if point.rerank else "plain"
+    if name == "strategy":
+        return strategies[point.strategy]
     return str(getattr(point, name)).lower() if name == "mode" else str(getattr(point, name))
 
 

@@ -13,6 +13,7 @@ from ragwb import html
 from ragwb.decide.outcomes import lower_is_better
 from ragwb.errors import UsageError
 from ragwb.measure.answer_scores import AnswerScores
+from ragwb.measure.listed import case_words
 from ragwb.measure.shown import (
     interval_words,
     json_number,
@@ -28,7 +29,6 @@ from ragwb.sweep.budget import (
     Budget,
     Point,
     Recommendation,
-    case_words,
     ks_words,
     pareto_ks,
     recommend_k,

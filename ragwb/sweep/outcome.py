@@ -133,9 +133,10 @@ class ChunkingSweep:
         Returns:
             point; strategy, size, overlap, embedder, mode, rerank; n cases; means over them of
             `METRICS`, null where undefined: context_tokens and results count what is delivered;
-            split_passages of passages; chunks, chunk_tokens (mean), index_bytes; build_ms, of which
-            vectors_computed of vectors were computed and the rest were kept; p50_ms, p95_ms of a
-            question; run, its folder; error.
+            forbidden_cases, in which something came back that must not; split_passages of passages;
+            chunks, chunk_tokens (mean), index_bytes; build_ms, of which vectors_computed of vectors
+            were computed and the rest were kept; p50_ms, p95_ms of a question; run, its folder;
+            error.
         """
         cut = cut or self.cuts[0]
         rows = [
@@ -155,7 +156,8 @@ class ChunkingSweep:
     def changes(self, cut: Cut | None = None) -> pd.DataFrame:
         """The cases that each point fixes and breaks against the reference, by id.
 
-        A case passes when its recall is 1. Returns `FLIP_COLUMNS`; none when the reference failed.
+        A case passes when its recall is 1 and nothing came back that must not. Returns
+        `FLIP_COLUMNS`; none when the reference failed.
         """
         return self._once("changes", cut or self.cuts[0], self._make_changes).copy()
 

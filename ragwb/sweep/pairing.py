@@ -30,6 +30,7 @@ METRICS = (*RATES, *CUTTING, "context_tokens", "results")
 DELTA_COLUMNS = ("point", "metric", "reference", "value", "delta", "low", "high", "n")
 FLIP_COLUMNS = ("point", "n", "fixed", "broken", "p", "p_adjusted", "fixed_ids", "broken_ids")
 _SUMMED = ("n_split", "n_passages")
+_FIGURES = (*METRICS, *_SUMMED, "forbidden", "latency_ms")
 _NAMES = {"hit": "hit_rate", "tokens": "context_tokens", "n_used": "results"}
 
 
@@ -71,14 +72,15 @@ def case_figures(result: PointResult, cut: Cut, case_ids: Sequence[str]) -> pd.D
     """The figures of some cases of a point at a cut.
 
     Returns:
-        Indexed by case_id in the order given: `METRICS` as float64, null where undefined; failed,
-        whether recall is below 1; latency_ms; n_passages, n_split.
+        Indexed by case_id in the order given: `METRICS` as float64, null where undefined;
+        forbidden, how many chunks are used that must not be there; failed, whether there is one or
+        recall is below 1; latency_ms; n_passages, n_split.
     """
     figures = figures_at(result, cut).rename(columns=_NAMES)
     cases = result.cases.set_index("case_id")
     own = cases[[*CUTTING, "latency_ms", "n_passages", "n_split"]]
     joined = figures.join(own).loc[list(case_ids)]
-    return joined.assign(failed=joined["recall"] < 1)
+    return joined.assign(failed=(joined["recall"] < 1) | (joined["forbidden"] > 0))
 
 
 def delta_rows(
@@ -126,10 +128,12 @@ def flips(reference: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> pd.Dat
 def point_row(result: PointResult, figures: pd.DataFrame | None) -> dict[str, Any]:
     """A point in one row: its factors, means over its cases, what its index is, its error."""
     row: dict[str, Any] = {"point": result.point.name, **result.point.to_dict()}
-    cases = pd.DataFrame(columns=[*METRICS, *_SUMMED, "latency_ms"]) if figures is None else figures
+    cases = pd.DataFrame(columns=list(_FIGURES)) if figures is None else figures
     row |= {"n": len(cases), **{name: _number(_mean(cases[name])) for name in METRICS}}
     n_split, n_passages = (float(cases[name].sum()) if len(cases) else np.nan for name in _SUMMED)
+    n_forbidden = float((cases["forbidden"] > 0).sum()) if len(cases) else np.nan
     p50, p95 = (percentile(cases["latency_ms"], q) for q in (0.50, 0.95))
+    row |= {"forbidden_cases": n_forbidden}
     row |= {"split_passages": n_split, "passages": n_passages}
     index = result.index
     return row | {

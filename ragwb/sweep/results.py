@@ -27,6 +27,7 @@ BY_K = (
     "mrr",
     "ndcg",
     "duplicate_rate",
+    "forbidden",
     "passage_recall",
     "passage_precision",
     "passage_iou",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragwb.measure.listed import count, some
+from ragwb.measure.listed import case_words, count, some
 from ragwb.measure.shown import interval_words
 from ragwb.sweep.choosing import choose
 from ragwb.sweep.cuts import Cut
@@ -32,6 +32,7 @@ def _lines(sweep: ChunkingSweep) -> Iterator[str]:
         choices = [choose(sweep, cut=cut) for cut in sweep.cuts]
         for best in choices:
             yield f"At {best.cut} the best is {sweep.labels[best.point]}: {best.words}"
+        yield from _forbidden_words(sweep)
         yield from _price_words(sweep, *(best.point for best in choices))
         yield from _effect_words(sweep)
     for one in sweep.uncredited():
@@ -48,6 +49,19 @@ def _cases_words(sweep: ChunkingSweep) -> str:
     said = f"{len(sweep.case_ids)} cases{part}, the same at every point"
     left_out = sweep.left_out
     return f"{said}; {len(left_out)} left out: {some(list(left_out))}" if left_out else said
+
+
+def _forbidden_words(sweep: ChunkingSweep) -> Iterator[str]:
+    """The points with which something comes back that must not, and the cases, at each cut."""
+    for cut in sweep.cuts:
+        found = {
+            sweep.labels[result.point]: cases.index[cases["forbidden"] > 0].tolist()
+            for result in sweep.measured
+            if (cases := sweep.cases(result.point, cut))["forbidden"].gt(0).any()
+        }
+        if found:
+            where = some([f"{name} in {case_words(ids)}" for name, ids in found.items()])
+            yield f"Evidence that must not be there comes back at {cut}: {where}"
 
 
 def _price_words(sweep: ChunkingSweep, best: Point, fair: Point) -> Iterator[str]:

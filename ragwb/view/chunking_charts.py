@@ -29,6 +29,7 @@ _WIDTH, _HEIGHT = 300, 300
 _NAME_WIDTH = 34
 _PLOT = 2 * _WIDTH - 80
 _LETTER = 6.2  # pixels of a letter, rather too many
+_NAME_PIXELS = _LETTER * _NAME_WIDTH
 _MOST_DRAWN = 40
 _MOST_NAMED = 24
 
@@ -48,7 +49,7 @@ def chunking_differences(sweep: ChunkingSweep, *, metric: str = "recall") -> alt
     rows, n_left = _difference_rows(sweep, metric)
     order = list(dict.fromkeys(row["point"] for row in rows))
     parts = [_differences(rows, cut, order, metric) for cut in _CUTS]
-    left = f"; {n_left} more points are not drawn" if n_left else ""
+    left = f"; {count(n_left, 'further point')} not drawn" if n_left else ""
     title = alt.TitleParams(
         f"{metric} against {_short(sweep.labels[sweep.reference])}, {_n_cases(sweep)}",
         subtitle=f"paired 95 % intervals over the same cases; 0 is the reference{left}",
@@ -57,7 +58,7 @@ def chunking_differences(sweep: ChunkingSweep, *, metric: str = "recall") -> alt
 
 
 def _difference_rows(sweep: ChunkingSweep, metric: str) -> tuple[list[Row], int]:
-    names = {point.name: _short(label) for point, label in sweep.labels.items()}
+    names = {point.name: visible(label) for point, label in sweep.labels.items()}
     found = [
         {**row, "cut": cut_words, "point": names[row["point"]], "reading": _reading(row)}
         for cut_words, cut in zip(_CUTS, sweep.cuts, strict=True)
@@ -124,7 +125,7 @@ def chunking_price(sweep: ChunkingSweep, *, metric: str = "recall") -> alt.Layer
 def _price_rows(sweep: ChunkingSweep, metric: str) -> list[Row]:
     found = [
         {
-            "point": _short(sweep.labels[result.point]),
+            "point": visible(sweep.labels[result.point]),
             "tokens": float(cases["context_tokens"].mean()),
             "figure": float(cases[metric].mean()),
             "kind": "reference" if result.point == sweep.reference else "beaten",
@@ -160,7 +161,7 @@ def chunking_cuts(sweep: ChunkingSweep) -> alt.LayerChart:
     """
     rows = [
         {
-            "point": _short(sweep.labels[result.point]),
+            "point": visible(sweep.labels[result.point]),
             "omega": float(cases["precision_omega"].mean()),
             "split": float(cases["n_split"].sum() / cases["n_passages"].sum()),
             "kind": "reference" if result.point == sweep.reference else "beaten",
@@ -231,7 +232,7 @@ def _effect_rows(sweep: ChunkingSweep, metric: str) -> list[Row]:
     found = [
         {
             **row,
-            "name": _short(f"{row['factor']}: {row['before']} → {row['after']}"),
+            "name": visible(f"{row['factor']}: {row['before']} → {row['after']}"),
             "pairs": count(row["n_pairs"], "pair"),
             "reading": _reading({**row, "delta": row["effect"]}),
         }
@@ -268,7 +269,7 @@ def _labelled(rows: list[Row], x: str, y: str) -> list[Row]:
     places = list(zip(across, up, strict=True))
     shown = []
     for row, (left, top) in zip(rows, places, strict=True):
-        long = _LETTER * len(row["point"])
+        long = min(_LETTER * len(row["point"]), _NAME_PIXELS)
         sides = ((1, left + 8), (-1, left - 8 - long))
         free = [
             (side, start)
@@ -301,7 +302,9 @@ def _named_points(base: alt.Chart, title: str, subtitle: str) -> alt.LayerChart:
     )
     texts = [
         base.transform_filter(alt.datum.side == side)
-        .mark_text(align="left" if side > 0 else "right", dx=8 * side, fontSize=11)
+        .mark_text(
+            align="left" if side > 0 else "right", dx=8 * side, fontSize=11, limit=_NAME_PIXELS
+        )
         .encode(text="point:N")
         for side in (1, -1)
     ]
