@@ -60,7 +60,7 @@ def overview(sweep: ChunkingSweep) -> Panel:
 
 
 def _of_what(sweep: ChunkingSweep) -> str:
-    return f"reference {sweep.labels[sweep.reference]} · K {sweep.k} · {sweep.tokens} tokens"
+    return f"reference {sweep.labels[sweep.reference]} · K {sweep.k} · {sweep.tokens:,} tokens"
 
 
 def points(sweep: ChunkingSweep) -> Panel:

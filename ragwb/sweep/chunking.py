@@ -240,7 +240,7 @@ def _delivered(results: Sequence[PointResult], reference: Point, k: int) -> int:
 
 def _notes(sweep: ChunkingSweep, *, is_given: bool) -> Iterator[str]:
     if not is_given and sweep.measured:
-        yield f"The budget of {sweep.tokens} tokens is what the reference delivers at K {sweep.k}"
+        yield f"The budget of {sweep.tokens:,} tokens is what the reference delivers at K {sweep.k}"
     if sweep.failed and sweep.result(sweep.reference).error is not None:
         yield f"The reference {sweep.labels[sweep.reference]} failed: no point is held against it"
     small = [r for r in sweep.measured if r.index is not None and r.index.n_chunks < sweep.k]
@@ -282,14 +282,14 @@ def _budget_notes(sweep: ChunkingSweep) -> Iterator[str]:
     least = least_tokens(sweep.measured)
     if least is not None and least > sweep.tokens:
         yield (
-            f"No result of any case fits {sweep.tokens} tokens; the smallest first result has "
-            f"{least:.0f}"
+            f"No result of any case fits {sweep.tokens:,} tokens; the smallest first result has "
+            f"{least:,.0f}"
         )
     yield from _unused_budget(sweep, cut)
     for result in sweep.measured:
         short = n_short(result, cut)
         if short:
-            ended = f"whose list ends at {result.top_k} results, before {sweep.tokens} tokens"
+            ended = f"whose list ends at {result.top_k} results, before {sweep.tokens:,} tokens"
             yield (
                 f"{sweep.labels[result.point]}: {count(short, 'case')} {ended}; "
                 "at equal tokens its figures may be too low"

@@ -35,7 +35,7 @@ class Cut:
             raise MetricError(f"a cut at {self}: give a number of at least 1")
 
     def __str__(self) -> str:
-        return f"K {self.k}" if self.tokens is None else f"{self.tokens} tokens"
+        return f"K {self.k}" if self.tokens is None else f"{self.tokens:,} tokens"
 
     @property
     def key(self) -> str:

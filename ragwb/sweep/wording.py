@@ -75,8 +75,8 @@ def _price_words(sweep: ChunkingSweep, best: Point, fair: Point) -> Iterator[str
     if best == sweep.reference or len(tokens) < 2:
         return
     line = (
-        f"{sweep.labels[best]} delivers {tokens[best]:.0f} tokens at {at_k}, "
-        f"the reference {tokens[sweep.reference]:.0f}"
+        f"{sweep.labels[best]} delivers {tokens[best]:,.0f} tokens at {at_k}, "
+        f"the reference {tokens[sweep.reference]:,.0f}"
     )
     if fair != best:
         line += f"; at {at_tokens} the best is {sweep.labels[fair]}"
@@ -127,7 +127,7 @@ def shown_rows(sweep: ChunkingSweep, cut: Cut) -> list[dict[str, Any]]:
                 "broken": None if flip is None else f"{flip['broken']}",
                 "tokens": None
                 if pd.isna(row["context_tokens"])
-                else f"{row['context_tokens']:.0f}",
+                else f"{row['context_tokens']:,.0f}",
                 "n": f"{row['n']}",
             }
         )
