@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ragwb.errors import UsageError
+from ragwb.files import as_written, read_toml
+from ragwb.html import plain
 
 DEFAULT_BASE_URL = "http://127.0.0.1:8080"
 EVAL_PATH = "/internal/eval/v1"
@@ -65,7 +66,8 @@ def load_settings(
     """The settings in force; the arguments are what the user gave as flags.
 
     Raises:
-        UsageError: the configuration file is not TOML or holds an unknown key.
+        UsageError: the configuration file is not TOML, or holds an unknown key or a value of
+            another kind than its key asks for.
     """
     root = project_root(start)
     table = _config_table(root)
@@ -118,16 +120,21 @@ def _config_table(root: Path) -> dict[str, Any]:
     path = _config_file(root)
     if path is None:
         return {}
-    try:
-        parsed = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: not TOML: {error}") from error
-    table: dict[str, Any] = parsed.get("tool", {}).get("ragwb", {})
-    if path.name == "ragwb.toml":
-        table = parsed.get("tool", {}).get("ragwb", parsed)
+    parsed = read_toml(path, UsageError)
+    tools = parsed.get("tool", {})
+    table = tools.get("ragwb") if isinstance(tools, dict) else None
+    if table is None:
+        table = parsed if path.name == "ragwb.toml" else {}
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: tool.ragwb is {as_written(table)}: give a table")
     unknown = sorted(set(table) - KNOWN_KEYS)
     if unknown:
         raise UsageError(
-            f"{path}: unknown setting {unknown[0]!r}; known: {', '.join(sorted(KNOWN_KEYS))}"
+            f"{path}: unknown setting {plain(unknown[0], width=60)!r}; "
+            f"known: {', '.join(sorted(KNOWN_KEYS))}"
         )
+    for name, value in table.items():
+        kind, words = (dict, "a table") if name == "source" else (str, "a string")
+        if not isinstance(value, kind):
+            raise UsageError(f"{path}: {name} is {as_written(value)}: give {words}")
     return table

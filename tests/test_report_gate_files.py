@@ -1,6 +1,7 @@
 """A verdict as JUnit XML, Markdown, JSON and HTML: the same rules, and nobody's text acts."""
 
 import json
+import os
 from xml.etree import ElementTree
 
 import pytest
@@ -123,6 +124,13 @@ def test_a_step_summary_is_added_to_and_junit_replaced(found, tmp_path):
 def test_a_summary_that_cannot_be_written_is_one_line(found, tmp_path):
     with pytest.raises(UsageError, match="cannot be written"):
         append_summary(found, tmp_path)
+
+
+def test_a_summary_that_is_a_pipe_nobody_reads_is_not_waited_for(found, tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(UsageError, match="a pipe that nobody reads"):
+        append_summary(found, path)
 
 
 def test_the_frame_the_text_and_the_json_hold_the_same_rules(found):

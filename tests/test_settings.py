@@ -48,6 +48,10 @@ def test_a_pyproject_without_our_table_is_not_the_root(tmp_path):
     [
         ("[tool.ragwb]\nbaseurl = 1\n", "unknown setting 'baseurl'"),
         ("[tool.ragwb\n", "not TOML"),
+        ("[tool.ragwb]\nbase_url = 1\n", "base_url is 1: give a string"),
+        ("[tool.ragwb]\nhome = ['a']\n", r'home is \["a"\]: give a string'),
+        ("[tool.ragwb]\nsource = true\n", "source is true: give a table"),
+        ("tool.ragwb = 'x'  # [tool.ragwb]\n", 'tool.ragwb is "x": give a table'),
         (f"[tool.ragwb]\nx = {'1' * 5000}\n", "not TOML"),
     ],
 )
@@ -55,6 +59,11 @@ def test_a_wrong_configuration_is_one_clear_line(tmp_path, text, message):
     (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=message):
         load_settings(start=tmp_path, environ={})
+
+
+def test_a_byte_order_mark_is_no_part_of_the_configuration(tmp_path):
+    (tmp_path / "ragwb.toml").write_bytes(b"\xef\xbb\xbf" + 'author = "王芳"\n'.encode())
+    assert load_settings(start=tmp_path, environ={}).author == "王芳"
 
 
 def test_shared_files_are_found_and_a_missing_one_is_said():

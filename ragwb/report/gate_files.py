@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 from ragwb.decide.gate.result import MOST_NAMES, GateResult, RuleResult, Status
 from ragwb.errors import UsageError
+from ragwb.files import is_stream, write_whole
 from ragwb.html import escape_markdown as md
 from ragwb.html import visible
 from ragwb.report.files import write_data
@@ -150,10 +151,13 @@ def append_summary(result: GateResult, path: Path) -> None:
     """Add the Markdown to a step summary, which holds what other steps say too.
 
     Raises:
-        UsageError: it cannot be written.
+        UsageError: it cannot be written, or is a pipe that nobody reads.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if is_stream(path):
+            write_whole(path, gate_to_markdown(result).encode())
+            return
         with path.open("a", encoding="utf-8") as file:
             file.write(gate_to_markdown(result))
     except OSError as error:
