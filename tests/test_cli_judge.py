@@ -191,6 +191,18 @@ def test_a_judge_is_held_against_people(files, capfd):
     assert "human \\ judge" in out
 
 
+def test_the_copies_of_two_annotators_come_back_as_they_are(files, home, capfd):
+    lines = (home / "l.jsonl").read_text("utf-8").splitlines(keepends=True)
+    for name, who in (("a.jsonl", "甲"), ("b.jsonl", "乙")):
+        own = "".join(line for line in lines if json.loads(line)["annotator"] == who)
+        (home / name).write_text(own, encoding="utf-8")
+    assert ragwb([*files, "--format", "json"]) == 0
+    together = json.loads(capfd.readouterr().out)
+    copies = ["--labels", "a.jsonl", "--labels", "b.jsonl"]
+    assert ragwb([*files[:2], *copies, "--verdicts", "v.jsonl", "--format", "json"]) == 0
+    assert json.loads(capfd.readouterr().out) == together
+
+
 def test_a_calibration_on_record_lets_a_judge_decide(files, home, capfd):
     assert ragwb([*files, "--rubric", "r.toml"]) == 0
     assert "ADVISES: the judge advises: no calibration on record" in capfd.readouterr().out

@@ -42,6 +42,18 @@ def test_labels_of_a_sheet(tmp_path):
     assert found.n_empty == 1
 
 
+def test_copies_of_a_sheet_are_read_together(tmp_path):
+    copies = []
+    for who, value in (("甲", "2"), ("乙", "3")):
+        folder = tmp_path / who
+        folder.mkdir()
+        copies.append(csv_file(folder, HEAD, ("a", who, value), ("b", who, "1")))
+    found = load_labels(*copies, scales=SCALES)
+    assert found.of("good") == {"a": {"甲": 2, "乙": 3}, "b": {"甲": 1, "乙": 1}}
+    with pytest.raises(DataError, match=r"甲 labels a twice, first at \S+labels\.csv:2: keep one"):
+        load_labels(copies[0], copies[0])
+
+
 def test_labels_as_json_lines(tmp_path):
     path = write_lines(
         tmp_path / "l.jsonl",

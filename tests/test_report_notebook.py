@@ -28,6 +28,7 @@ PARAMETERS = [
     Parameter("limits", "dict[str, float]", {}),
     Parameter("pairs", "list[list[int]]", []),
     Parameter("free", "object", 1),
+    Parameter("labels", "str | list[str]", ""),
 ]
 
 
@@ -72,6 +73,7 @@ def test_a_notebook_that_papermill_would_run_wrongly_is_refused(sources, tags, m
         *({"run": "x", "k": [1]}, {"share": 1}, {"note": None}, {"note": "x"}, {}),
         *({"files": ["a"], "limits": {"a": 1, "b": 0.5}}, {"files": [], "limits": {}}),
         *({"pairs": [[1], []]}, {"free": "x"}, {"free": True}),
+        *({"labels": "a"}, {"labels": ["a", "b"]}),
     ],
 )
 def test_values_of_the_declared_type_are_taken(given):
@@ -95,6 +97,8 @@ def test_values_of_the_declared_type_are_taken(given):
         ({"limits": [0.5]}, r"needs dict\[str, float\]"),
         ({"pairs": [["a"]]}, r"needs list\[list\[int\]\]"),
         ({"free": None}, "needs object, got null"),
+        ({"labels": [1]}, r"needs str \| list\[str\], got \[1\]"),
+        ({"labels": None}, r"needs str \| list\[str\], got null"),
         ({"run": ["长" * 500]}, "needs str, got .{60}$"),
     ],
 )

@@ -25,6 +25,7 @@ from ragwb.cli.export import export_app
 from ragwb.cli.gate import gate_app
 from ragwb.cli.golden import golden_app
 from ragwb.cli.judge import judge_app
+from ragwb.cli.judge_sample import judge_sample_app
 from ragwb.cli.notebooks import join_parameters, notebooks_app
 from ragwb.cli.rules import rules_app
 from ragwb.cli.runs import runs_app
@@ -90,6 +91,7 @@ for commands in (
 ):
     app.add_typer(commands)
 app.add_typer(golden_app, name="golden", help="Check golden sets and resolve their evidence.")
+judge_app.add_typer(judge_sample_app)
 app.add_typer(judge_app, name="judge", help="Ask a model as judge, and hold it against people.")
 app.add_typer(rules_app, name="rules", help="Check the hard rules of answers.")
 sweep_app.add_typer(sweep_chunking_app)

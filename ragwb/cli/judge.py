@@ -1,4 +1,4 @@
-"""`ragwb judge`: ask a judge, hold it against people, draw a sheet for people."""
+"""`ragwb judge run` and `calibrate`: ask a judge, hold it against people."""
 
 from __future__ import annotations
 
@@ -7,15 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragwb.cli.judge_options import (
+    Items,
+    KindOption,
+    OfRun,
+    RubricFile,
+    material_of,
+    own_rubric,
+    rubric_of,
+)
 from ragwb.cli.options import Format, OutputFormat, print_json, print_rows
 from ragwb.errors import UsageError
 from ragwb.html import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextlib import ExitStack
 
     from ragwb.chat.endpoint import ChatModel
+    from ragwb.cli.judge_options import Split
     from ragwb.judge.answers import RunAnswer
     from ragwb.judge.cache import VerdictCache
     from ragwb.judge.items import Item
@@ -23,22 +32,9 @@ if TYPE_CHECKING:
     from ragwb.judge.verdicts import Verdicts
     from ragwb.report.judging import JudgeReview
 
-    Split = Callable[[list[RunAnswer]], list[RunAnswer]]
-
 judge_app = typer.Typer(no_args_is_help=True)
 
 NOTHING_SCORED = 2
-
-Items = Annotated[
-    Path | None, typer.Option(help="What to judge, JSON Lines or CSV: item_id and its texts.")
-]
-OfRun = Annotated[str | None, typer.Option("--run", help="Judge the answers of a saved run.")]
-RubricFile = Annotated[
-    Path | None, typer.Option("--rubric", help="A rubric's file, or one of --kind.")
-]
-KindOption = Annotated[
-    str, typer.Option("--kind", help="The rubric that comes with ragwb: answer, support, pair.")
-]
 
 
 @judge_app.command("run")
@@ -73,7 +69,7 @@ def run_command(
     from ragwb.chat.endpoint import ChatModel
 
     _check_out(out, items, rubric)
-    asked = _rubric(rubric, kind)
+    asked = rubric_of(rubric, kind)
     judge = ChatModel(
         url=judge_url,
         model=model,
@@ -82,7 +78,7 @@ def run_command(
         max_tokens=max_tokens,
         timeout_s=timeout,
     )
-    answers, material = _material(items, run, asked, _splitter(split, judge))
+    answers, material = material_of(items, run, asked, _splitter(split, judge))
     verdicts, n_broken = _ask(judge, material, asked, repeats, concurrency, out, ask_again=no_cache)
     from ragwb.judge.verdicts import save_verdicts
 
@@ -95,7 +91,10 @@ def run_command(
 
 @judge_app.command("calibrate")
 def calibrate_command(
-    labels: Annotated[Path, typer.Option(help="Labels by people, CSV or JSON Lines.")],
+    labels: Annotated[
+        list[Path],
+        typer.Option(help="Labels by people, CSV or JSON Lines; repeat for several files."),
+    ],
     verdicts: Annotated[Path, typer.Option(help="The judge's verdicts, JSON Lines.")],
     second: Annotated[
         Path | None, typer.Option(help="Verdicts of another judge or rubric, to compare.")
@@ -130,7 +129,7 @@ def calibrate_command(
         check_report_path(report)
 
     if rubric is None and kind is not None:
-        rubric = _own_rubric(kind)
+        rubric = own_rubric(kind)
     review = review_judge(
         labels,
         verdicts,
@@ -148,107 +147,15 @@ def calibrate_command(
     if report is not None:
         from ragwb.report.judge_report import write_judge_report
 
-        files = {"labels": labels, "verdicts": verdicts, "second": second, "rubric": rubric}
-        files["key"] = key
+        files = {"verdicts": verdicts, "second": second, "rubric": rubric, "key": key}
         options: dict[str, Any] = {
             name: str(path.absolute()) if path else "" for name, path in files.items()
         }
+        options |= {"labels": [str(path.absolute()) for path in labels]}
         options |= {"criteria": criterion or [], "cut": cut or "", "by": by or ""}
         options |= {"min_kappa": min_kappa, "min_labels": min_labels}
         write_judge_report(review, report, options)
         typer.echo(f"report: {report}.html (and .json)", err=True)
-
-
-@judge_app.command("sample")
-def sample_command(
-    out: Annotated[Path, typer.Option(help="The sheet, CSV; its key goes beside it.")],
-    items: Items = None,
-    run: OfRun = None,
-    rubric: RubricFile = None,
-    kind: KindOption = "answer",
-    size: Annotated[int | None, typer.Option(help="Items of the sheet; default 50 or all.")] = None,
-    by: Annotated[list[str] | None, typer.Option(help="Tags that make the strata.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the drawing; the same, the same sheet.")] = 1,
-    output: OutputFormat = Format.table,
-) -> None:
-    """Draw a stratified sample for blind review: no scores, no models, ids that tell nothing."""
-    from ragwb.judge.sampling import SHEET_ITEMS, draw_sample, write_sheet
-
-    asked = _rubric(rubric, kind)
-    _, material = _material(items, run, asked)
-    size = min(SHEET_ITEMS, len(material)) if size is None else size
-    sample = draw_sample(material, size, by=by or (), seed=seed)
-    key = write_sheet(sample, asked, out)
-    print_rows(
-        [{"stratum": plain(name), "drawn": n, "of": total} for name, n, total in sample.strata],
-        output,
-    )
-    if size == len(material):
-        typer.echo(f"all there are: {size} items", err=True)
-    for line in _what_to_do(asked, out, key, rubric, kind):
-        typer.echo(line, err=True)
-
-
-def _what_to_do(asked: Rubric, sheet: Path, key: Path, rubric: Path | None, kind: str) -> list[str]:
-    """Who gets which file of a sample, what they write, and how their labels come back."""
-    import shlex
-
-    by = ["--kind", kind] if rubric is None else ["--rubric", str(rubric)]
-    call = ["ragwb", "judge", "calibrate", "--labels", str(sheet), "--key", str(key), *by]
-    values = [
-        f"{one.name} (one of {', '.join(plain(value, width=40) for value in one.scale.values)})"
-        for one in asked.criteria
-    ]
-    return [
-        f"for the annotators, a copy each: {sheet}",
-        f"  to fill in: annotator (their name, in every row), {', '.join(values)}; comment is "
-        "free, and what they cannot decide stays empty",
-        f"for nobody but you: {key}, the ids behind those of the sheet",
-        "when the copies are back, with their rows below one head line in one file:",
-        f"  {shlex.join(call)} --verdicts VERDICTS.jsonl",
-        "  VERDICTS.jsonl is what `ragwb judge run` wrote for the same items",
-    ]
-
-
-def _rubric(path: Path | None, kind: str) -> Rubric:
-    from ragwb.judge.rubric import load_rubric
-
-    return load_rubric(path if path is not None else _own_rubric(kind))
-
-
-def _own_rubric(kind: str) -> Path:
-    """The file of a rubric that comes with ragwb."""
-    from typing import cast
-
-    from ragwb.judge.rubric import MATERIAL, Kind, default_rubric_file
-
-    if kind not in MATERIAL:
-        raise UsageError(f"--kind {plain(kind, width=60)}: must be {', '.join(MATERIAL)}")
-    return default_rubric_file(cast("Kind", kind))
-
-
-def _material(
-    items: Path | None, run: str | None, rubric: Rubric, split: Split | None = None
-) -> tuple[list[RunAnswer], list[Item]]:
-    """What is judged: a file's items, or a run's answers with theirs."""
-    from ragwb.judge.items import load_items
-
-    if (items is None) == (run is None):
-        raise UsageError("give --items FILE or --run RUN, one of them")
-    if items is not None:
-        return [], load_items(items, rubric.kind)
-    from ragwb.judge.answers import items_of, run_answers_of
-    from ragwb.runs.store import load_run
-
-    answers = run_answers_of(load_run(str(run)))
-    if split is not None and rubric.kind == "support":
-        answers = split(answers)
-    material = items_of(answers, rubric)
-    if not material:
-        raise UsageError(
-            f"run {plain(run, width=60)} holds nothing that a {rubric.kind} rubric judges"
-        )
-    return answers, material
 
 
 def _splitter(name: str, judge: ChatModel) -> Split | None:

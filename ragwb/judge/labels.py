@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from ragwb.judge.rows import name_of, raise_faults, read_rows
 from ragwb.judge.rubric import MATERIAL
 from ragwb.judge.scale import Scale, Value, check_rating, read_value
 from ragwb.judge.tags import TAG, read_tags
+from ragwb.measure.listed import some
 
 # What a sheet shows beside the labels, or what the annotator wrote beside them.
 SHOWN = frozenset({"answer_b", "comment"}).union(*MATERIAL.values())
@@ -30,10 +32,10 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The labels of a file.
+    """The labels of one or several files.
 
     Attributes:
-        labels: in the order of the file; (item, annotator, criterion) is unique.
+        labels: in the order of the files; (item, annotator, criterion) is unique.
         tags: by item, for slices.
         n_empty: cells that nobody filled in.
     """
@@ -44,7 +46,7 @@ class Labels:
 
     @property
     def criteria(self) -> tuple[str, ...]:
-        """What was labelled, in the order of the file."""
+        """What was labelled, in the order of the files."""
         return tuple(dict.fromkeys(label.criterion for label in self.labels))
 
     @property
@@ -61,15 +63,15 @@ class Labels:
         return found
 
 
-def load_labels(path: str | Path, *, scales: Mapping[str, Scale] | None = None) -> Labels:
-    """The labels of a file.
+def load_labels(*paths: str | Path, scales: Mapping[str, Scale] | None = None) -> Labels:
+    """The labels of one or several files, such as the copies of a sheet that came back.
 
     CSV: item_id, annotator, a column a criterion, columns tags.<name>; JSON Lines: item_id,
     annotator, labels {criterion: value}, tags {name: value}. An empty cell is no label. The
     columns that a sheet shows (question, context, answer …) are passed over.
 
     Args:
-        path: the file.
+        paths: the files, in any order; at least one.
         scales: by criterion; a value must be on the scale of its criterion.
 
     Raises:
@@ -77,12 +79,12 @@ def load_labels(path: str | Path, *, scales: Mapping[str, Scale] | None = None) 
             value that is no number or word, or not on the scale, a criterion that the rubric has
             not, a tag that is no text.
     """
-    path, faults = Path(path), list[Fault]()
+    faults = list[Fault]()
     labels: dict[tuple[str, str, str], Label] = {}
     tags: dict[str, dict[str, str]] = {}
     lines: dict[tuple[str, str, str], str] = {}
     n_empty = 0
-    for where, row in read_rows(path):
+    for where, row in chain.from_iterable(read_rows(Path(path)) for path in paths):
         item_id, annotator = (name_of(row.get(key)) for key in ("item_id", "annotator"))
         said = list(_values(row))
         named = {"item_id": item_id, "annotator": annotator}
@@ -109,7 +111,8 @@ def load_labels(path: str | Path, *, scales: Mapping[str, Scale] | None = None) 
                 faults.append(Fault(where, plain(criterion, width=60), str(error)))
     raise_faults(faults)
     if not labels:
-        raise DataError(f"{path}: no label in it: item_id, annotator and a column a criterion")
+        files = some([str(path) for path in paths])
+        raise DataError(f"{files}: no label in it: item_id, annotator and a column a criterion")
     return Labels(tuple(labels.values()), tags, n_empty)
 
 

@@ -73,7 +73,7 @@ class JudgeReview:
 
 
 def review_judge(
-    labels: str | Path,
+    labels: str | Path | Sequence[str | Path],
     verdicts: str | Path,
     *,
     second: str | Path | None = None,
@@ -90,7 +90,7 @@ def review_judge(
     """Hold a judge's verdicts against human labels, both from files.
 
     Args:
-        labels: CSV or JSON Lines of labels (`judge.labels`).
+        labels: CSV or JSON Lines of labels (`judge.labels`), one file or several.
         verdicts: JSON Lines of verdicts (`judge.verdicts`).
         second: verdicts of another judge, or of another version of the rubric.
         rubric: the rubric of the verdicts, or its file: its scales are checked and its decisions
@@ -109,12 +109,13 @@ def review_judge(
         UsageError: a file is not named, nothing is shared, a tag or criterion is unknown, or
             nothing to record.
     """
-    if not (str(labels) and str(verdicts)):
-        raise UsageError("give labels and verdicts, a file each")
+    paths = [labels] if isinstance(labels, str | Path) else list(labels)
+    if not (paths and all(map(str, paths)) and str(verdicts)):
+        raise UsageError("give labels and verdicts, each as a file")
     policy = JudgePolicy(min_kappa, min_labels)
     rubric = load_rubric(rubric) if isinstance(rubric, str | Path) else rubric
     cut = _read_cut(cut) if isinstance(cut, str) else cut
-    held = load_labels(labels, scales=rubric.scales if rubric else None)
+    held = load_labels(*paths, scales=rubric.scales if rubric else None)
     held = held if key is None else restore_ids(held, Path(key))
     said = load_verdicts(verdicts)
     other = None if second is None else load_verdicts(second)

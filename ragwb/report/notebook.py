@@ -11,6 +11,7 @@ import contextlib
 import copy
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -35,7 +36,10 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "bool": (bool,),
     "list": (list,),
     "dict": (dict,),
+    "None": (type(None),),
 }
+# Between the types of a union, not within the brackets of one.
+_UNION = re.compile(r" ?\| ?(?![^\[]*\])")
 
 
 class ReportError(RagwbError):
@@ -101,10 +105,7 @@ def check_parameters(parameters: list[Parameter], given: Mapping[str, object]) -
         if name not in known:
             raise UsageError(f"unknown parameter {plain(name)!r}; known: {', '.join(known)}")
         expected = known[name].type_name
-        optional = expected.endswith("| None")
-        if not (optional and value is None) and not _fits(
-            value, expected.removesuffix("| None").strip()
-        ):
+        if not any(_fits(value, one) for one in _UNION.split(expected)):
             shown = plain(json.dumps(value, ensure_ascii=False), width=60)
             raise UsageError(f"parameter {name}: needs {expected}, got {shown}")
 
