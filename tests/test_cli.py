@@ -134,10 +134,10 @@ def fill(writer):
 
 
 def test_parameters_of_a_notebook_are_json_or_text():
-    assert parse_parameters(["run=latest", "k=[1, 3]", "max_cases=5", "q=a=b"]) == {
+    assert parse_parameters(["run=latest", "k=[1, 3]", "case_limit=5", "q=a=b"]) == {
         "run": "latest",
         "k": [1, 3],
-        "max_cases": 5,
+        "case_limit": 5,
         "q": "a=b",
     }
     for pairs in (["run"], ["=x"], ["a=1", "a=2"]):
