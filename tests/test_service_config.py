@@ -126,9 +126,9 @@ def test_the_chat_answerer_needs_an_address_and_a_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ({"answerer": "oracle"}, "answerer is 'oracle': one of extractive, chat, off"),
+        ({"answerer": "oracle"}, 'answerer is "oracle": one of extractive, chat, off'),
         ({"answer_sentences": 0}, "answer_sentences is 0"),
-        ({"answer_threshold": "high"}, "answer_threshold is 'high'"),
+        ({"answer_threshold": "high"}, 'answer_threshold is "high"'),
         (
             {"answerer": "chat", "chat_url": "http://x", "chat_model": "m", "chat_temperature": 9},
             "temperature 9",

@@ -422,7 +422,7 @@ GOOD = 'name = "it"\nreason = "R"\n'
         ),
         (
             f'[service]\nmode = "BEST"\n[[fault]]\n{GOOD}kind = "reverse"',
-            "service: mode is 'BEST': one of VECTOR, KEYWORD, HYBRID",
+            'service: mode is "BEST": one of VECTOR, KEYWORD, HYBRID',
         ),
         (
             f'[[fault]]\n{GOOD}kind = "reverse"\nservice = {{ corpus = "/" }}',

@@ -96,7 +96,7 @@ def test_the_line_is_that_of_the_block_at_fault(tmp_path):
         ('[grid]\nstrategy = "semantic"\nsize = 5', "fixed, recursive, heading"),
         ('k = 0\n[grid]\nstrategy = "fixed"\nsize = 5', "k is 0"),
         ('k = 101\n[grid]\nstrategy = "fixed"\nsize = 5', "from 1 to 100"),
-        ('tokens = "many"\n[grid]\nstrategy = "fixed"\nsize = 5', "tokens is 'many'"),
+        ('tokens = "many"\n[grid]\nstrategy = "fixed"\nsize = 5', 'tokens is "many"'),
         ('service = 1\n[grid]\nstrategy = "fixed"\nsize = 5', "settings must be a table"),
         ('reference = 1\n[grid]\nstrategy = "fixed"\nsize = 5', "the name of a point"),
         ('corpus = 1\n[grid]\nstrategy = "fixed"\nsize = 5', "give a path"),

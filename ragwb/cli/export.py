@@ -39,7 +39,7 @@ def export(
     from ragwb.runs.store import load_run
 
     if format_ not in FORMATS:
-        raise UsageError(f"format {plain(format_)!r}: give one of {', '.join(FORMATS)}")
+        raise UsageError(f"format {plain(format_, width=60)!r}: give one of {', '.join(FORMATS)}")
     records = _layers(load_run(run))
     if to is None:
         for record in records:

@@ -161,7 +161,7 @@ def calibrate_command(
 def _splitter(name: str, judge: ChatModel) -> Split | None:
     """How answers are split by the judge's model; None for the rules."""
     if name not in {"rules", "model"}:
-        raise UsageError(f"--split {plain(name)}: must be rules or model")
+        raise UsageError(f"--split {plain(name, width=60)}: must be rules or model")
     if name == "rules":
         return None
 

@@ -69,7 +69,7 @@ def find_notebook(name: str) -> Path:
     bare = name.removesuffix(".ipynb")
     if bare in known:
         return folder / f"{bare}.ipynb"
-    raise UsageError(f"no notebook {plain(name)!r}; known: {', '.join(known)}")
+    raise UsageError(f"no notebook {plain(name, width=60)!r}; known: {', '.join(known)}")
 
 
 def read_parameters(notebook: NotebookNode) -> list[Parameter]:
@@ -103,7 +103,9 @@ def check_parameters(parameters: list[Parameter], given: Mapping[str, object]) -
     known = {parameter.name: parameter for parameter in parameters}
     for name, value in given.items():
         if name not in known:
-            raise UsageError(f"unknown parameter {plain(name)!r}; known: {', '.join(known)}")
+            raise UsageError(
+                f"unknown parameter {plain(name, width=60)!r}; known: {', '.join(known)}"
+            )
         expected = known[name].type_name
         if not any(_fits(value, one) for one in _UNION.split(expected)):
             shown = plain(json.dumps(value, ensure_ascii=False), width=60)

@@ -57,10 +57,12 @@ def export_run(
         RunError: a file cannot be written.
     """
     if file_format not in FORMATS:
-        raise UsageError(f"format {plain(file_format)!r}: give one of {', '.join(FORMATS)}")
+        raise UsageError(
+            f"format {plain(file_format, width=60)!r}: give one of {', '.join(FORMATS)}"
+        )
     for name in tables:
         if name not in TABLES:
-            raise UsageError(f"table {plain(name)!r}: give one of {', '.join(TABLES)}")
+            raise UsageError(f"table {plain(name, width=60)!r}: give one of {', '.join(TABLES)}")
     written = []
     with disk_faults(folder, "export again, or give another folder"):
         folder.mkdir(parents=True, exist_ok=True)

@@ -93,7 +93,7 @@ def score_trec(
         DataError: an id comes twice in a result, which trec_eval refuses.
     """
     if compat not in COMPAT:
-        raise UsageError(f"--compat {plain(compat)!r}: give one of {', '.join(COMPAT)}")
+        raise UsageError(f"--compat {plain(compat, width=60)!r}: give one of {', '.join(COMPAT)}")
     cutoffs = checked_ks(default_ks(run.manifest.top_k) if k is None else k)
     ours = score(run, cutoffs)
     scored = ours.frame.query("status == 'scored'")["case_id"].tolist()

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ragwb.errors import UsageError
-from ragwb.files import read_toml
+from ragwb.files import as_written, read_toml
+from ragwb.html import plain
 from ragwb.knowledge.chunking import ChunkingSpec
 from ragwb.settings import shared_file
 
@@ -226,7 +227,8 @@ def make_config(
     unknown = sorted(set(values) - known)
     if unknown:
         raise UsageError(
-            f"{where}: unknown setting {unknown[0]!r}; known: {', '.join(sorted(known))}"
+            f"{where}: unknown setting {plain(unknown[0], width=60)!r}; "
+            f"known: {', '.join(sorted(known))}"
         )
     if "corpus" not in values:
         values["corpus"] = shared_file("datasets", "knowledge")
@@ -270,12 +272,12 @@ def _with_paths(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise UsageError(f"{name} is {value!r}: one of {', '.join(choices)}")
+        raise UsageError(f"{name} is {as_written(value)}: one of {', '.join(choices)}")
 
 
 def _check_range(name: str, value: float, low: float, high: float) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise UsageError(f"{name} is {value!r}: a number from {low} to {high}")
+        raise UsageError(f"{name} is {as_written(value)}: a number from {low} to {high}")
 
 
 def _check_database(config: ServiceConfig) -> None:
@@ -312,4 +314,6 @@ def _check_timezone(name: str) -> None:
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise UsageError(f"timezone {name!r} is not known: e.g. UTC or Asia/Shanghai") from error
+        raise UsageError(
+            f"timezone {plain(name, width=60)!r} is not known: e.g. UTC or Asia/Shanghai"
+        ) from error

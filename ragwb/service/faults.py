@@ -112,7 +112,7 @@ def choose(file: FaultFile, names: Sequence[str], questions: Mapping[str, str]) 
     known = [fault.name for fault in file.faults]
     for name in names:
         if name not in known:
-            raise UsageError(f"no fault {plain(name)!r}: one of {', '.join(known)}")
+            raise UsageError(f"no fault {plain(name, width=60)!r}: one of {', '.join(known)}")
     faults = tuple(fault for fault in file.faults if not names or fault.name in names)
     settings = dict(file.settings)
     for fault in faults:
@@ -123,7 +123,7 @@ def choose(file: FaultFile, names: Sequence[str], questions: Mapping[str, str]) 
         for case_id in fault.cases:
             if case_id != ALL and case_id not in questions:
                 raise UsageError(
-                    f"fault {fault.name}: no case {plain(case_id)!r} in the golden set"
+                    f"fault {fault.name}: no case {plain(case_id, width=60)!r} in the golden set"
                 )
     return Plan(settings, faults, questions)
 

@@ -130,7 +130,7 @@ def _check_documents(fault: DocumentFault, documents: Iterable[Document]) -> Non
     for name in fault.documents:
         if not any(names_document(name, *document) for document in held):
             raise UsageError(
-                f"fault {fault.name}: no document {plain(name)!r} in the corpus: "
+                f"fault {fault.name}: no document {plain(name, width=60)!r} in the corpus: "
                 "give an id, or id@version"
             )
 

@@ -139,7 +139,9 @@ def load_grid(path: Path, *, confirm: Confirm = _refuse) -> Grid:
     table = parse_toml(text, path, UsageError)
     unknown = sorted(set(table) - set(_KEYS))
     if unknown:
-        raise UsageError(f"{path}: unknown key {unknown[0]!r}; known: {', '.join(_KEYS)}")
+        raise UsageError(
+            f"{path}: unknown key {plain(unknown[0], width=60)!r}; known: {', '.join(_KEYS)}"
+        )
     held = table.get("grid")
     blocks = [held] if isinstance(held, dict) else held
     if not isinstance(blocks, list) or not blocks:
@@ -196,7 +198,7 @@ def _checked(block: _Block) -> dict[str, list[Value]]:
     unknown = sorted(set(block.values) - set(FACTORS))
     if unknown:
         raise UsageError(
-            f"{block.at(unknown[0])}: unknown factor {plain(unknown[0])!r}; "
+            f"{block.at(unknown[0])}: unknown factor {plain(unknown[0], width=60)!r}; "
             f"known: {', '.join(FACTORS)}"
         )
     found: dict[str, list[Value]] = {}
@@ -268,7 +270,7 @@ def _others(table: Mapping[str, Any], path: Path) -> dict[str, Any]:
     for name in ("corpus", "dataset"):
         if name in table:
             if not isinstance(table[name], str):
-                raise UsageError(f"{path}: {name} is {table[name]!r}: give a path")
+                raise UsageError(f"{path}: {name} is {as_written(table[name])}: give a path")
             found[name] = path.parent / Path(table[name]).expanduser()
     return found
 
@@ -278,10 +280,12 @@ def _checked_others(others: Mapping[str, Any], where: str) -> dict[str, Any]:
         value = others.get(name)
         is_count = isinstance(value, int) and not isinstance(value, bool)
         if value is not None and not (is_count and 1 <= value <= most):
-            raise UsageError(f"{where}: {name} is {value!r}: give a whole number from 1 to {most}")
+            raise UsageError(
+                f"{where}: {name} is {as_written(value)}: give a whole number from 1 to {most}"
+            )
     reference = others.get("reference")
     if reference is not None and not isinstance(reference, str):
-        raise UsageError(f"{where}: reference is {reference!r}: give the name of a point")
+        raise UsageError(f"{where}: reference is {as_written(reference)}: give the name of a point")
     for name in ("settings", "identities"):
         if not isinstance(others.get(name, {}), Mapping):
             raise UsageError(f"{where}: {name} must be a table")

@@ -123,7 +123,9 @@ class KSweep:
             UsageError: there is no such cost or figure.
         """
         if cost not in _PRICES:
-            raise UsageError(f"no cost {html.plain(cost)!r}; there are: {', '.join(_PRICES)}")
+            raise UsageError(
+                f"no cost {html.plain(cost, width=60)!r}; there are: {', '.join(_PRICES)}"
+            )
         return pareto_ks(self.points(metric), cost)
 
     def recommend(self, budget: Budget | None = None, *, metric: str = "recall") -> Recommendation:

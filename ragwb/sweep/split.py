@@ -69,7 +69,7 @@ def split_cases(
     asked = [case for case in cases if case.is_asked]
     if by is not None and not any(by in case.tags for case in asked):
         known = ", ".join(sorted({plain(tag, width=40) for case in asked for tag in case.tags}))
-        raise UsageError(f"no case has a tag {plain(by)!r}; there are: {known or 'none'}")
+        raise UsageError(f"no case has a tag {plain(by, width=60)!r}; there are: {known or 'none'}")
     strata: dict[str | None, list[str]] = {}
     for case in asked:
         strata.setdefault(case.tags.get(by) if by else None, []).append(case.id)
