@@ -15,8 +15,8 @@ from ragwb.decide.weekly.period import check_period, period
 from ragwb.errors import DataError, RunError, UsageError
 from ragwb.judge.standing import CALIBRATIONS
 from ragwb.runs.notes import Note, add_note
-from ragwb.runs.store import load_run
-from ragwb.runs.writer import MANIFEST
+from ragwb.runs.store import list_runs, load_run
+from ragwb.runs.writer import EXPERIMENT, MANIFEST
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ALL = Week(strength=1.0)
@@ -381,6 +381,17 @@ def test_a_policy_that_fits_no_run_is_an_error(tmp_path, policy):
     write_week(tmp_path, 0, Week(manifest={"top_k": 3}))
     with pytest.raises((UsageError, DataError), match="K"):
         weekly(tmp_path, policy=policy)
+
+
+def test_runs_of_an_experiment_are_left_out_and_named(tmp_path):
+    store(tmp_path, [ALL, ALL, ALL])
+    before = weekly(tmp_path)
+    (newest, *_) = list_runs(settings(tmp_path))
+    (newest.path / EXPERIMENT).write_text("{}", encoding="utf-8")
+    found = weekly(tmp_path)
+    assert [one.run_id for one in found.left_out] == [newest.run_id]
+    assert "experiment" in found.left_out[0].reason
+    assert found.series[0].points[-1].run_id == before.series[0].points[-2].run_id
 
 
 def test_unfinished_and_broken_runs_are_left_out_with_their_reason(tmp_path):

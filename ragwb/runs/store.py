@@ -31,7 +31,7 @@ from ragwb.runs.far import FarPath, far_folder, is_far
 from ragwb.runs.journal import JOURNAL
 from ragwb.runs.manifest import RUN_ID_PATTERN, RunManifest
 from ragwb.runs.tables import ADDED, CANDIDATES, CASES, CHUNKS, FILTERED, SCHEMAS
-from ragwb.runs.writer import EXPLAIN, GOLDEN, MANIFEST, SERVICE, folder_hash
+from ragwb.runs.writer import EXPERIMENT, EXPLAIN, GOLDEN, MANIFEST, SERVICE, folder_hash
 from ragwb.settings import Settings, load_settings
 
 LATEST = "latest"
@@ -179,6 +179,11 @@ class RunEntry:
     status: Literal["sealed", "unfinished", "broken"]
     manifest: RunManifest | None
     path: Path
+
+    @property
+    def is_experiment(self) -> bool:
+        """Whether an experiment made it, such as `ragwb sweep k --measure`."""
+        return (self.path / EXPERIMENT).exists()
 
 
 def list_runs(settings: Settings | None = None) -> list[RunEntry]:

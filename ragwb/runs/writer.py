@@ -45,6 +45,8 @@ MANIFEST = "manifest.json"
 GOLDEN = "golden.jsonl"
 SERVICE = "service.json"
 EXPLAIN = "explain.jsonl"
+EXPERIMENT = "experiment.json"
+"""In the folder of a run that an experiment made; reports on a service over time leave it out."""
 # What scoring reads; runs of earlier versions lack some of them.
 DERIVED = (*HIT_FILES.values(), FACTS_FILE, COVERAGE_FILE)
 # What the content hash covers; the sidecars grow after sealing and stand outside.
@@ -79,6 +81,8 @@ def start_run(
     manifest: RunManifest,
     resolved: Sequence[ResolvedCase],
     service: Mapping[str, Any] | None = None,
+    *,
+    made_by: str | None = None,
 ) -> Iterator[Path]:
     """Make the folder of a new run and hold its lock while the block runs.
 
@@ -89,6 +93,7 @@ def start_run(
         manifest: without a content hash; `run_id` names the folder.
         resolved: the golden cases with their groups resolved.
         service: the service's manifest in its own words, with what no field of ours holds.
+        made_by: the experiment that the run is part of, such as "ragwb sweep k".
 
     Raises:
         RunError: the folder is there already, or the disk does not take it.
@@ -104,6 +109,8 @@ def start_run(
             with disk_faults(folder, "start again"):
                 write_whole(folder / GOLDEN, golden_lines(resolved))
                 write_whole(folder / SERVICE, _json(service or {}))
+                if made_by is not None:
+                    write_whole(folder / EXPERIMENT, _json({"made_by": made_by}))
                 write_whole(folder / MANIFEST, manifest.to_json())
         except RunError:
             remove_empty_run(folder)
@@ -113,7 +120,7 @@ def start_run(
 
 def remove_empty_run(folder: Path) -> None:
     """Take away the folder of a run in which nothing was answered."""
-    for name in (JOURNAL, GOLDEN, SERVICE, MANIFEST, LOCK):
+    for name in (JOURNAL, GOLDEN, SERVICE, EXPERIMENT, MANIFEST, LOCK):
         (folder / name).unlink(missing_ok=True)
     folder.rmdir()
 

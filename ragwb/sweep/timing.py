@@ -53,7 +53,7 @@ class Measurement:
     """Runs made in turn, one a K.
 
     Attributes:
-        runs: by K, ascending; ordinary sealed runs.
+        runs: by K, ascending; ordinary sealed runs, marked as an experiment's.
         blocks: the order of the Ks in each repeat.
         seed: of the orders.
         warmup: passes before the first block whose replies were thrown away.
@@ -127,7 +127,8 @@ def measure_ks(
 ) -> Measurement:
     """Ask a service every question at each K, the order of the Ks drawn anew in every repeat.
 
-    Each K becomes an ordinary sealed run. What is interrupted stays as unfinished runs.
+    Each K becomes an ordinary sealed run, marked as an experiment's, so that reports on a service
+    over time leave it out. What is interrupted stays as unfinished runs.
 
     Args:
         dataset: the golden set.
@@ -272,7 +273,8 @@ def _all_started(
                 manifest = _manifest(plan, said, k)
                 service = in_own_words(said[None])
                 runs_dir = plan.settings.runs_dir
-                folder = stack.enter_context(start_run(runs_dir, manifest, resolved, service))
+                run = start_run(runs_dir, manifest, resolved, service, made_by="ragwb sweep k")
+                folder = stack.enter_context(run)
                 journal = Journal(folder)
                 stack.callback(journal.close)
                 started[k] = _Started(folder, journal)

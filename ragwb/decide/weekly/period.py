@@ -251,7 +251,7 @@ def _check_any(found: Found, settings: Settings, span: Span) -> None:
 
 def _no_runs(settings: Settings, span: Span, n_other: int, n_left_out: int) -> str:
     others = f"; {n_other} of other datasets" if n_other else ""
-    broken = f"; {n_left_out} unfinished or broken" if n_left_out else ""
+    broken = f"; {n_left_out} unfinished, broken or of experiments" if n_left_out else ""
     return (
         f"no finished run to report of {span} in {settings.runs_dir}{others}{broken}: --since "
         "takes earlier ones, ragwb runs list shows them all"

@@ -15,13 +15,16 @@ from ragwb.settings import Settings
 _MOST_TRIED = 20  # runs from before the period, in search of one to hold the first week against
 
 
+_EXPERIMENT = "made by an experiment, such as `ragwb sweep k --measure`"
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """The runs of a period.
 
     Attributes:
         runs: sealed ones, in the order of time.
-        left_out: unfinished and broken ones, each with its reason.
+        left_out: unfinished and broken ones, and those of experiments, each with its reason.
         n_other: runs of other dataset versions than the one asked for.
         earlier: sealed runs from before the period, the newest first, not opened yet.
     """
@@ -64,6 +67,8 @@ def list_period(settings: Settings, span: Span, dataset: str | None) -> Listed:
             continue
         elif dataset is not None and entry.manifest.dataset_version != dataset:
             n_other += span.holds(at)
+        elif entry.is_experiment:
+            left_out += [LeftOut(entry.run_id, _EXPERIMENT)] if span.holds(at) else []
         elif at.date() < span.since:
             earlier += [entry] if entry.status == "sealed" else []
         elif entry.status == "sealed":
