@@ -79,10 +79,10 @@ def test_a_case_is_drawn_over_the_borders_of_the_points_asked_for(capsys):
     said = capsys.readouterr().out
     assert "both: 退款多久到账" in said
     small, large = said.split("fixed-40-0-hash-hybrid-rerank:")
-    assert "fixed-12-0-hash-hybrid-rerank: split; " in small
-    (drawn,) = [line for line in small.splitlines() if line.startswith("┃")]
+    assert "fixed-12-0-hash-hybrid-rerank: 0 of 1 passage in one chunk; " in small
+    (drawn,) = [line for line in small.splitlines() if line.startswith("┣")]
     assert "┃" in drawn.partition("【")[2].partition("】")[0]
-    assert "a chunk holds a passage whole; 1 chunk touches" in large
+    assert "1 of 1 passage in one chunk; 1 chunk touches" in large
     assert "【储蓄卡三天到账。信用卡五天到账】" in large
 
 

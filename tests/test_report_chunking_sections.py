@@ -85,8 +85,8 @@ def test_effects_name_what_gets_no_credit(tmp_path):
 def test_the_drawn_case_is_one_that_the_chunkings_tell_apart(sweep):
     panel = sections.borders(sweep)
     assert panel.text.startswith("card: 信用卡退款几天到账")
-    assert "fixed-40: a chunk holds a passage whole" in panel.text
-    assert "fixed-12: split" in panel.text
+    assert "fixed-40: 1 of 1 passage in one chunk; 1 chunk touches: rank 1" in panel.text
+    assert "fixed-12: 0 of 1 passage in one chunk; 2 chunks touch" in panel.text
     assert "【信用┃卡五天到账】" in panel.text
     assert "<mark>信用卡五天到账</mark>" in panel.html
 

@@ -13,11 +13,12 @@ from ragwb.golden.dataset import Dataset, hash_cases
 from ragwb.runs.scoring import score
 from ragwb.runs.store import load_run
 from ragwb.settings import Settings
-from ragwb.sweep.choosing import choose
+from ragwb.sweep.choosing import choices, choose
 from ragwb.sweep.chunking import sweep_chunking
 from ragwb.sweep.cuts import Cut
 from ragwb.sweep.grid import make_grid
 from ragwb.sweep.outcome import ChunkingSweep
+from ragwb.sweep.pairing import moved, tells
 from ragwb.sweep.texts import SpanCase, dataset_of_spans, write_texts
 
 
@@ -92,7 +93,7 @@ def test_a_split_passage_breaks_a_case_that_a_larger_chunk_holds(home):
 
 def test_effects_come_from_points_that_differ_in_one_factor(home):
     grid = small_grid(rerank=[True, False])
-    effects = sweep(home, grid).effects()
+    effects = sweep(home, grid).effects(Cut(k=2))
     assert set(effects["factor"]) == {"size", "rerank"}
     assert set(effects.loc[effects["factor"] == "size", "n_pairs"]) == {2}
 
@@ -270,6 +271,38 @@ def test_the_hash_embedder_is_marked_where_its_vectors_count(home):
     assert not is_marked(mode="KEYWORD", rerank=False)
 
 
+def test_a_budget_below_the_first_result_credits_no_factor_and_is_said(home):
+    found = sweep(home, tokens=30, reference="fixed-12")
+    (starved,) = found.starved(found.cuts[1]).values()
+    assert starved == list(QUOTES)
+    assert found.effects().empty
+    assert set(found.effects(Cut(k=2))["factor"]) == {"size"}
+    said = "\n".join(found.in_words())
+    assert (
+        "At 30 tokens nothing is delivered where the first result alone is larger: 40 in 4" in said
+    )
+    assert "No factor is credited at 30 tokens by points that often deliver nothing: 40" in said
+    assert [choice.point.size for choice in choices(found)] == [40, 12]
+
+
+def test_without_any_result_in_a_budget_there_is_no_best(home):
+    found = sweep(home, tokens=1)
+    assert [choice.cut for choice in choices(found)] == [found.cuts[0]]
+    with pytest.raises(UsageError, match="no point has recall at 1 token on"):
+        choose(found, cut=found.cuts[1])
+    assert "At 1 token the best" not in "\n".join(found.in_words())
+
+
+def test_three_cases_that_rise_are_not_shown_to_be_better():
+    """The interval leaves 0 out as soon as nothing falls; the sign test knows of three cases."""
+    moved_up = np.array([1.0, 0.5, 0.5, 0, 0, 0])
+    assert moved(moved_up) == (3, 0, 0.25)
+    assert not tells(0.05, 0.7, 0.25)
+    assert tells(0.05, 0.7, 0.03)
+    assert not tells(None, None, 1.0)
+    assert moved(np.array([1 / 3 + 1 / 3 - 2 / 3 + 1e-17, 0.1 + 0.2 - 0.3])) == (0, 0, 1.0)
+
+
 def test_a_budget_that_large_chunks_cannot_fill_is_said(home):
     found = sweep(home, tokens=69)
     (note,) = [note for note in found.notes if "leave much of 69 tokens unused" in note]
@@ -297,6 +330,10 @@ def test_what_must_not_be_there_fails_a_case_and_is_said(home):
     assert found.frame()["forbidden_cases"].tolist() == [0, 2]
     said = "\n".join(found.in_words())
     assert "must not be there comes back at K 2: 40 in 2 cases (code, stock)" in said
+    assert [row["forbidden"] for row in found.shown(Cut(k=2))] == ["0", "2"]
+    (unwanted,) = found.forbidden("code", "fixed-40")["fixed-40-0-hash-hybrid-rerank"]
+    assert (unwanted.document_id, unwanted.rank) == ("refund", 2)
+    assert "质量问题退货" in unwanted.text
     choice = choose(found, cut=Cut(k=2))
     assert choice.to_dict()["forbidden"] == ["code", "stock"]
     assert "must not be there comes back in 2 cases (code, stock)" in choice.words

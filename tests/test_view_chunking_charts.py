@@ -14,6 +14,7 @@ from sweep_data import (
 
 from ragwb.errors import UsageError
 from ragwb.report.chunking_report import chunking_to_markdown
+from ragwb.sweep.borders import Forbidden
 from ragwb.sweep.chunking import sweep_chunking
 from ragwb.sweep.grid import make_grid
 from ragwb.sweep.texts import write_texts
@@ -111,3 +112,24 @@ def test_names_of_points_do_not_stand_on_one_another(tmp_path):
     # Points that fall on one another cannot all be named.
     spots = {(round(row["tokens"]), round(row["figure"], 2)) for row in rows}
     assert 0 < len(placed) <= 2 * len(spots)
+
+
+def test_borders_say_where_a_chunk_begins_and_ends_and_which_passage_is_whole(tmp_path):
+    found = make_sweep(tmp_path, small_grid(size=12, overlap=[0, 6]))
+    text = borders_panel(found.borders("both", "0", "6")).text
+    _, apart, over = text.split("hash-hybrid-rerank:")
+    assert apart.count("┃") > apart.count("┣") + apart.count("┫")
+    assert over.count("┣") + over.count("┫") > over.count("┃")
+
+
+def test_what_must_not_be_there_is_named_beside_the_drawn_passage(tmp_path):
+    found = make_sweep(tmp_path, small_grid())
+    unwanted = Forbidden("c1", "old <b>terms</b>", 1, "第一条\n旧条款" + "长" * 200)
+    panel = borders_panel(
+        found.borders("card"), forbidden={found.measured[0].point.name: [unwanted]}
+    )
+    assert (
+        "must not be there and came back: old <b>terms</b> at rank 1, “第一条 旧条款" in panel.text
+    )
+    assert "old &lt;b&gt;terms" in panel.html
+    assert "长" * 50 not in panel.text

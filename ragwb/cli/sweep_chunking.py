@@ -199,4 +199,5 @@ def _print_case(found: ChunkingSweep, case: str, points: list[str], output: Form
     elif output == Format.csv:
         print_rows(piece_rows(stretches), output)
     else:
-        typer.echo(borders_panel(stretches).text)
+        unwanted = found.forbidden(case, *points)
+        typer.echo(borders_panel(stretches, forbidden=unwanted).text)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def print_overview(found: ChunkingSweep) -> None:
     """The words, the points at equal K and at equal tokens, what each costs, and the effects."""
     from ragwb.report import chunking_sections as sections
+    from ragwb.sweep.wording import shown_columns
     from ragwb.view.panel import text_table
 
     for line in found.in_words():
@@ -26,7 +27,7 @@ def print_overview(found: ChunkingSweep) -> None:
     for cut in found.cuts:
         rows = found.shown(cut)
         typer.echo(f"\nat {cut}")
-        typer.echo(text_table(rows, list(rows[0])))
+        typer.echo(text_table(rows, shown_columns(rows)))
     typer.echo("\nwhat each chunking is and costs, before and beside the search")
     typer.echo(text_table(sections.cost_rows(found), sections.COST_COLUMNS))
     if rows := sections.effect_rows(found):

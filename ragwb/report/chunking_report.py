@@ -48,7 +48,8 @@ def _lines(sweep: ChunkingSweep) -> Iterator[str]:
     yield from headline_lines(sections.overview(sweep))
     for cut in sweep.cuts:
         yield from ("", f"## At {cut}", "")
-        yield from table_lines(sections.point_rows(sweep, cut), sections.POINT_COLUMNS)
+        rows = sections.point_rows(sweep, cut)
+        yield from table_lines(rows, sections.point_columns(rows))
     yield from ("", "## What each chunking is and costs", "")
     yield from table_lines(sections.cost_rows(sweep), sections.COST_COLUMNS)
     yield from ("", f"## Factors at {sweep.cuts[1]}", "")

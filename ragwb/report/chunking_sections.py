@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragwb.html import escape, plain, tag
 from ragwb.measure.listed import count, some
 from ragwb.report.words import names_fold, verdict_panel
-from ragwb.sweep.choosing import choose
+from ragwb.sweep.choosing import choices
+from ragwb.sweep.wording import FORBIDDEN, shown_columns
 from ragwb.view.chunk_borders import borders_panel
 from ragwb.view.panel import Panel, fold, frame_rows, stack, table_panel, text_table
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 POINT_COLUMNS = (
-    *("point", "recall", "difference", "95 % interval", "fixed", "broken"),
+    *("point", "recall", "difference", "95 % interval", "fixed", "broken", FORBIDDEN),
     *("passage recall", "passage precision", "passage IoU", "tokens"),
 )
 COST_COLUMNS = (
@@ -37,16 +38,20 @@ _LOOK = (
     ".rw-chunking table.rw.rw td { padding: 5px 6px; overflow-wrap: normal; } "
     ".rw-chunking table.rw.rw td:first-child { overflow-wrap: anywhere; }"
 )
-_WARNINGS = ("must not be there comes back at", "knows no meaning", " failed: ")
+_WARNINGS = (
+    *("must not be there comes back at", "nothing is delivered where", "knows no meaning"),
+    " failed: ",
+)
 _EFFECTS = ("recall", "passage_recall", "passage_precision", "passage_iou")
 
 
 def overview(sweep: ChunkingSweep) -> Panel:
     """The best point at equal tokens, what else there is to know, and what is compared."""
     words = list(sweep.in_words())
-    if not sweep.measured or not sweep.case_ids:
+    found = choices(sweep)
+    if not found:
         return verdict_panel("undecided", words[0], steps=words[1:], of_what=_of_what(sweep))
-    best = choose(sweep)
+    best = found[-1]
     warnings = [line for line in words if any(word in line for word in _WARNINGS)]
     steps = [line for line in words[1:] if line not in warnings]
     return verdict_panel(
@@ -71,12 +76,20 @@ def points(sweep: ChunkingSweep) -> Panel:
 
 
 def _points_at(sweep: ChunkingSweep, cut: Cut) -> Panel:
+    rows = point_rows(sweep, cut)
+    columns = point_columns(rows)
     return table_panel(
-        point_rows(sweep, cut),
-        POINT_COLUMNS,
-        numeric=POINT_COLUMNS[1:],
+        rows,
+        columns,
+        numeric=columns[1:],
         empty="No point was measured on a common case.",
     )
+
+
+def point_columns(rows: Sequence[Row]) -> tuple[str, ...]:
+    """`POINT_COLUMNS`, without that of forbidden evidence where none came back."""
+    has_forbidden = FORBIDDEN in shown_columns(rows)
+    return tuple(name for name in POINT_COLUMNS if has_forbidden or name != FORBIDDEN)
 
 
 def point_rows(sweep: ChunkingSweep, cut: Cut) -> list[Row]:
@@ -224,14 +237,16 @@ def borders(sweep: ChunkingSweep, case: str = "", point: str = "") -> Panel:
     if not others or sweep.result(sweep.reference).error is not None:
         words = "There are no two points to draw side by side."
         return Panel(words, tag("p", words, class_="rw-none"))
-    best = choose(sweep).point
+    found = choices(sweep)
+    best = found[-1].point if found else None
     other = sweep.result(point).point if point else (best if best in others else others[0])
     case = case or _case_to_draw(sweep, other.name)
     if not case:
         words = "No case names a passage: there is nothing to draw."
         return Panel(words, tag("p", words, class_="rw-none"))
     named = {one.name: label for one, label in sweep.labels.items()}
-    return borders_panel(sweep.borders(case, sweep.reference, other), named)
+    drawn = (case, sweep.reference, other)
+    return borders_panel(sweep.borders(*drawn), named, sweep.forbidden(*drawn))
 
 
 def _case_to_draw(sweep: ChunkingSweep, other: str) -> str:

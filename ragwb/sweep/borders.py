@@ -74,6 +74,39 @@ class Borders:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Forbidden:
+    """A chunk that must not come back for a case and did.
+
+    Attributes:
+        rank: its position in the results, from 1.
+    """
+
+    chunk_id: str
+    document_id: str
+    rank: int
+    text: str
+
+
+def forbidden_of(case_id: str, result: PointResult) -> tuple[Forbidden, ...]:
+    """What a point returned for a case although it must not be there, the first rank first.
+
+    Raises:
+        RunError: the run of the point is gone.
+    """
+    assert result.run is not None
+    run = load_run(result.run, verify=False)
+    unwanted = next((c.forbidden_chunk_ids for c in run.golden() if c.case.id == case_id), ())
+    ranks = {name: at for name, at in _ranks(result, case_id).items() if name in set(unwanted)}
+    if not ranks:
+        return ()
+    texts = run.chunks().set_index("chunk_id").loc[list(ranks)]
+    return tuple(
+        Forbidden(name, str(row["document_id"]), ranks[name], str(row["text"]))
+        for name, row in zip(ranks, texts.to_dict("records"), strict=True)
+    )
+
+
 def borders_of(case_id: str, results: Sequence[PointResult]) -> list[Borders]:
     """The stretches around the passages of a case, with the chunks of each point over them.
 

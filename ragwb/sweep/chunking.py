@@ -301,7 +301,7 @@ def _unused_budget(sweep: ChunkingSweep, cut: Cut) -> Iterator[str]:
     shares = {
         sweep.labels[result.point]: _share_filled(sweep, result, cut) for result in sweep.measured
     }
-    least = [f"{name} {share:.0%}" for name, share in shares.items() if 0 < share < _FILLED]
+    least = [f"{name} {share:.0%}" for name, share in shares.items() if share < _FILLED]
     if least:
         yield (
             f"Large chunks leave much of {sweep.tokens:,} tokens unused, for the next result no "
@@ -310,8 +310,9 @@ def _unused_budget(sweep: ChunkingSweep, cut: Cut) -> Iterator[str]:
 
 
 def _share_filled(sweep: ChunkingSweep, result: PointResult, cut: Cut) -> float:
-    """The mean share of the budget that is used where a next result was there; 1 where none was."""
+    """The mean share of the budget that is used where something is, and a next result was there."""
     cases = sweep.cases(result.point, cut)
     n_results = result.cases.set_index("case_id")["n_results"].loc[cases.index]
-    tokens = cases["context_tokens"][cases["results"] < n_results]
+    is_cut = (cases["results"] > 0) & (cases["results"] < n_results)
+    tokens = cases.loc[is_cut, "context_tokens"]
     return float(tokens.mean()) / sweep.tokens if len(tokens) else 1.0

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ragwb.errors import MetricError
+from ragwb.measure.listed import count
 from ragwb.sweep.results import BY_K, Floats, PointResult
 
 # Before any result: nothing is found, and a share of what was delivered is not defined.
@@ -35,7 +36,7 @@ class Cut:
             raise MetricError(f"a cut at {self}: give a number of at least 1")
 
     def __str__(self) -> str:
-        return f"K {self.k}" if self.tokens is None else f"{self.tokens:,} tokens"
+        return f"K {self.k}" if self.tokens is None else count(self.tokens, "token")
 
     @property
     def key(self) -> str:

@@ -15,6 +15,7 @@ import pandas as pd
 
 from ragwb.measure.statistics import bootstrap_means
 from ragwb.sweep.grid import FACTORS, Factor, Point
+from ragwb.sweep.pairing import moved
 
 EFFECT_COLUMNS = (
     "factor",
@@ -30,6 +31,7 @@ EFFECT_COLUMNS = (
     "most",
     "win",
     "loss",
+    "p",
 )
 
 
@@ -73,7 +75,7 @@ def main_effects(
         case's mean difference over the pairs; low, high: its 95 % interval, bootstrap over cases;
         n cases, those for which every pair has the figure; n_pairs; least, most: the smallest and
         largest effect of a single pair, which lie apart where another factor matters; win, loss:
-        cases whose figure rises and falls.
+        cases whose figure rises and falls; p: of the exact sign test on them.
     """
     rows = [
         row
@@ -128,6 +130,7 @@ def _rows(
         means = known.mean(axis=1)
         by_pair = known.mean(axis=0) if len(known) else np.full(len(pairs), np.nan)
         interval = bootstrap_means(means)[0]
+        win, loss, p = moved(means)
         yield {
             "factor": factor,
             "before": before,
@@ -140,8 +143,9 @@ def _rows(
             "n_pairs": len(pairs),
             "least": float(by_pair.min()),
             "most": float(by_pair.max()),
-            "win": int((means > 0).sum()),
-            "loss": int((means < 0).sum()),
+            "win": win,
+            "loss": loss,
+            "p": p,
         }
 
 

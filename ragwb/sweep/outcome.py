@@ -13,7 +13,7 @@ from ragwb import html
 from ragwb.errors import UsageError
 from ragwb.measure.shown import json_row, text_rows
 from ragwb.measure.statistics import RESAMPLES, SEED
-from ragwb.sweep.borders import Borders, borders_of
+from ragwb.sweep.borders import Borders, Forbidden, borders_of, forbidden_of
 from ragwb.sweep.cuts import Cut
 from ragwb.sweep.effects import Uncredited, main_effects, uncredited
 from ragwb.sweep.grid import Point, find_point, labels
@@ -21,6 +21,7 @@ from ragwb.sweep.pairing import (
     CUTTING,
     DELTA_COLUMNS,
     FLIP_COLUMNS,
+    MOST_STARVED,
     RATES,
     case_figures,
     common_cases,
@@ -30,14 +31,13 @@ from ragwb.sweep.pairing import (
 )
 from ragwb.sweep.results import PointResult
 from ragwb.sweep.split import PARTS, Part, Split
-from ragwb.sweep.wording import shown_rows, words_of
+from ragwb.sweep.wording import shown_columns, shown_rows, words_of
 
 INTERVALS = (
     "95 % intervals: percentile bootstrap over cases, paired for differences, "
-    f"{RESAMPLES:,} resamples, seed {SEED}; p: exact McNemar"
+    f"{RESAMPLES:,} resamples, seed {SEED}; p: exact McNemar on fixed and broken, Holm over points"
 )
 EFFECT_METRICS = (*RATES, *CUTTING, "context_tokens")
-_SHOWN = ("point", "recall", "difference", "95 % interval", "fixed", "broken", "tokens", "n")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -164,7 +164,9 @@ class ChunkingSweep:
     def effects(self, cut: Cut | None = None) -> pd.DataFrame:
         """What each factor does, from points that differ in it alone (see `effects.main_effects`).
 
-        By default at equal context tokens, where a larger chunk buys nothing by its size.
+        By default at equal context tokens, where a larger chunk buys nothing by its size. A point
+        that a budget leaves without any result in more than a tenth of the cases shows nothing of a
+        factor, and stands in no pair.
         """
         return self._once("effects", cut or self.cuts[1], self._make_effects).copy()
 
@@ -172,17 +174,38 @@ class ChunkingSweep:
         """Factors, or values of them, that no pair of points can be credited for."""
         return uncredited([result.point for result in self.measured])
 
+    def starved(self, cut: Cut) -> dict[Point, list[str]]:
+        """By point the cases to which a budget delivers nothing: their first result is over it."""
+        found = {
+            result.point: (cases := self._cases(result, cut)).index[cases["starved"]].tolist()
+            for result in self.measured
+        }
+        return {point: ids for point, ids in found.items() if ids}
+
     def borders(self, case_id: str, *points: Point | str) -> list[Borders]:
         """A case's passages over the chunk borders of points, by default of all that are measured.
 
         Raises:
             UsageError: no such case or point, or the case names no passage.
         """
+        return borders_of(case_id, self._drawn(points))
+
+    def forbidden(self, case_id: str, *points: Point | str) -> dict[str, tuple[Forbidden, ...]]:
+        """By name of a point what it returned for a case although it must not be there.
+
+        Points and errors are those of `borders`; a point that returned nothing of the kind is not
+        among them.
+        """
+        found = {result.point.name: forbidden_of(case_id, result) for result in self._drawn(points)}
+        return {name: unwanted for name, unwanted in found.items() if unwanted}
+
+    def _drawn(self, points: Sequence[Point | str]) -> list[PointResult]:
+        """The results of some points, by default of all that are measured."""
         results = [self.result(point) for point in points] or list(self.measured)
         lost = next((result for result in results if result.error is not None), None)
         if lost is not None:
             raise UsageError(f"point {self.labels[lost.point]} failed: {lost.error}")
-        return borders_of(case_id, results)
+        return results
 
     def in_words(self) -> tuple[str, ...]:
         """The sweep in sentences, one line of text each, not escaped for HTML or Markdown."""
@@ -216,16 +239,17 @@ class ChunkingSweep:
     def __repr__(self) -> str:
         lines = [self._title(), *self.in_words()]
         for cut in self.cuts:
-            lines += ["", f"at {cut}", *text_rows(self.shown(cut), _SHOWN)]
+            rows = self.shown(cut)
+            lines += ["", f"at {cut}", *text_rows(rows, shown_columns(rows))]
         return "\n".join([*lines, INTERVALS])
 
     def _repr_html_(self) -> str:
         words = "".join(html.tag("p", html.escape(line)) for line in self.in_words())
         tables = [
             html.table(
-                self.shown(cut),
-                _SHOWN,
-                numeric=_SHOWN[1:],
+                rows := self.shown(cut),
+                columns := shown_columns(rows),
+                numeric=columns[1:],
                 caption=f"{self._title()}, at {cut}. {INTERVALS}",
             )
             for cut in self.cuts
@@ -292,5 +316,9 @@ class ChunkingSweep:
         return flips(self._cases(self.result(self.reference), cut), others)
 
     def _make_effects(self, cut: Cut) -> pd.DataFrame:
-        figures = {result.point: self._cases(result, cut) for result in self.measured}
+        figures = {
+            result.point: cases
+            for result in self.measured
+            if (cases := self._cases(result, cut))["starved"].mean() <= MOST_STARVED
+        }
         return main_effects(figures, self.reference, EFFECT_METRICS)

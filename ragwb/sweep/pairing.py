@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ragwb.decide.chance import ALPHA
 from ragwb.measure.cost import percentile
 from ragwb.measure.statistics import holm, mcnemar, paired_bootstrap
 from ragwb.sweep.cuts import Cut, figures_at
-from ragwb.sweep.results import PointResult
+from ragwb.sweep.results import Floats, PointResult
 
 RATES = (
     "recall",
@@ -27,10 +28,16 @@ CUTTING = ("precision_omega", "precision_omega_strict")
 """What a chunking allows before anything is searched: the same at every cut."""
 METRICS = (*RATES, *CUTTING, "context_tokens", "results")
 
-DELTA_COLUMNS = ("point", "metric", "reference", "value", "delta", "low", "high", "n")
+DELTA_COLUMNS = (
+    *("point", "metric", "reference", "value", "delta", "low", "high", "n"),
+    *("win", "loss", "p"),
+)
 FLIP_COLUMNS = ("point", "n", "fixed", "broken", "p", "p_adjusted", "fixed_ids", "broken_ids")
+MOST_STARVED = 0.1
+"""Share of the cases to which a point may deliver nothing and still be credited with a factor."""
 _SUMMED = ("n_split", "n_passages")
 _FIGURES = (*METRICS, *_SUMMED, "forbidden", "latency_ms")
+_DIGITS = 12  # below them a mean of thirds is not what it is on paper
 _NAMES = {"hit": "hit_rate", "tokens": "context_tokens", "n_used": "results"}
 
 
@@ -74,25 +81,34 @@ def case_figures(result: PointResult, cut: Cut, case_ids: Sequence[str]) -> pd.D
     Returns:
         Indexed by case_id in the order given: `METRICS` as float64, null where undefined;
         forbidden, how many chunks are used that must not be there; failed, whether there is one or
-        recall is below 1; latency_ms; n_passages, n_split.
+        recall is below 1; starved, whether there are results and none is used, for the first alone
+        is over the budget; latency_ms; n_passages, n_split.
     """
     figures = figures_at(result, cut).rename(columns=_NAMES)
     cases = result.cases.set_index("case_id")
-    own = cases[[*CUTTING, "latency_ms", "n_passages", "n_split"]]
+    own = cases[[*CUTTING, "latency_ms", "n_results", "n_passages", "n_split"]]
     joined = figures.join(own).loc[list(case_ids)]
-    return joined.assign(failed=(joined["recall"] < 1) | (joined["forbidden"] > 0))
+    return joined.assign(
+        failed=(joined["recall"] < 1) | (joined["forbidden"] > 0),
+        starved=(joined["results"] == 0) & (joined["n_results"] > 0),
+    )
 
 
 def delta_rows(
     name: str, reference: pd.DataFrame, figures: pd.DataFrame
 ) -> Iterator[dict[str, Any]]:
-    """How far each figure lies from the reference's over the same cases, as `DELTA_COLUMNS`."""
+    """How far each figure lies from the reference's over the same cases, as `DELTA_COLUMNS`.
+
+    low, high: paired 95 % interval; win, loss: cases whose figure rises and falls; p: of the exact
+    sign test on them.
+    """
     for metric in METRICS:
         both = reference[metric].notna() & figures[metric].notna()
         before = reference.loc[both, metric].to_numpy(np.float64)
         after = figures.loc[both, metric].to_numpy(np.float64)
         interval = paired_bootstrap(before, after)[0]
         n = len(before)
+        win, loss, p = moved(after - before)
         yield {
             "point": name,
             "metric": metric,
@@ -102,7 +118,34 @@ def delta_rows(
             "low": interval.low if interval else np.nan,
             "high": interval.high if interval else np.nan,
             "n": n,
+            "win": win,
+            "loss": loss,
+            "p": p,
         }
+
+
+def moved(differences: Floats) -> tuple[int, int, float]:
+    """How many cases rise and fall, and p of the exact sign test on those numbers.
+
+    A percentile interval over few cases leaves 0 out as soon as all that moved went one way; how
+    often chance would do that, this test says.
+    """
+    rounded = differences.round(_DIGITS)
+    win, loss = int((rounded > 0).sum()), int((rounded < 0).sum())
+    return win, loss, mcnemar(win, loss)
+
+
+def tells(low: float | None, high: float | None, p: float | None) -> bool:
+    """Whether a difference is more than chance: 0 lies outside its interval, and p is below 0.05.
+
+    Args:
+        low: lower end of the interval; null where there is none.
+        high: upper end.
+        p: of the exact sign test.
+    """
+    if low is None or high is None or p is None or np.isnan(low):
+        return False
+    return (low > 0 or high < 0) and p < ALPHA
 
 
 def flips(reference: pd.DataFrame, others: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

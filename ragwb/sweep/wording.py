@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ragwb.measure.listed import case_words, count, some
 from ragwb.measure.shown import interval_words
-from ragwb.sweep.choosing import choose
+from ragwb.sweep.choosing import choices
 from ragwb.sweep.cuts import Cut
+from ragwb.sweep.pairing import MOST_STARVED, tells
 
 if TYPE_CHECKING:
     from ragwb.sweep.grid import Point
     from ragwb.sweep.outcome import ChunkingSweep
+
+
+FORBIDDEN = "forbidden"
+"""The column of the cases in which something comes back that must not."""
 
 
 def words_of(sweep: ChunkingSweep) -> tuple[str, ...]:
@@ -29,11 +34,13 @@ def _lines(sweep: ChunkingSweep) -> Iterator[str]:
     if sweep.split is not None:
         yield sweep.split.words[:1].upper() + sweep.split.words[1:]
     if sweep.measured and sweep.case_ids:
-        choices = [choose(sweep, cut=cut) for cut in sweep.cuts]
-        for best in choices:
+        found = choices(sweep)
+        for best in found:
             yield f"At {best.cut} the best is {sweep.labels[best.point]}: {best.words}"
+        yield from _starved_words(sweep)
         yield from _forbidden_words(sweep)
-        yield from _price_words(sweep, *(best.point for best in choices))
+        if len(found) == len(sweep.cuts):
+            yield from _price_words(sweep, *(best.point for best in found))
         yield from _effect_words(sweep)
     for one in sweep.uncredited():
         yield f"No credit for {one.factor}: {one.reason}"
@@ -49,6 +56,20 @@ def _cases_words(sweep: ChunkingSweep) -> str:
     said = f"{len(sweep.case_ids)} cases{part}, the same at every point"
     left_out = sweep.left_out
     return f"{said}; {len(left_out)} left out: {some(list(left_out))}" if left_out else said
+
+
+def _starved_words(sweep: ChunkingSweep) -> Iterator[str]:
+    """The points to which the token budget leaves nothing in some cases, and what follows."""
+    cut = sweep.cuts[1]
+    starved = sweep.starved(cut)
+    if not starved:
+        return
+    where = some([f"{sweep.labels[point]} in {case_words(ids)}" for point, ids in starved.items()])
+    yield f"At {cut} nothing is delivered where the first result alone is larger: {where}"
+    least = MOST_STARVED * len(sweep.case_ids)
+    mute = [sweep.labels[point] for point, ids in starved.items() if len(ids) > least]
+    if mute:
+        yield f"No factor is credited at {cut} by points that often deliver nothing: {some(mute)}"
 
 
 def _forbidden_words(sweep: ChunkingSweep) -> Iterator[str]:
@@ -86,8 +107,8 @@ def _price_words(sweep: ChunkingSweep, best: Point, fair: Point) -> Iterator[str
 def _effect_words(sweep: ChunkingSweep) -> Iterator[str]:
     effects = sweep.effects()
     recall = effects[effects["metric"] == "recall"]
-    told = recall[(recall["low"] > 0) | (recall["high"] < 0)]
-    for row in told.to_dict("records"):
+    told = [row for row in recall.to_dict("records") if tells(row["low"], row["high"], row["p"])]
+    for row in told:
         pairs = f"{count(row['n_pairs'], 'pair')} of points"
         spread = (
             f", {row['least']:+z.3f} to {row['most']:+z.3f} by pair" if row["n_pairs"] > 1 else ""
@@ -99,11 +120,23 @@ def _effect_words(sweep: ChunkingSweep) -> Iterator[str]:
             f"{row['win']}, worse {row['loss']}"
         )
     if len(recall) and not len(told):
-        yield f"No factor moves recall beyond its interval at {sweep.cuts[1]}"
+        yield f"No factor moves recall beyond chance at {sweep.cuts[1]}"
+
+
+_SHOWN = (
+    *("point", "recall", "difference", "95 % interval", "fixed", "broken", "p", FORBIDDEN),
+    *("tokens", "n"),
+)
+
+
+def shown_columns(rows: Sequence[Mapping[str, object]]) -> tuple[str, ...]:
+    """The columns of `shown_rows`, without that of forbidden evidence where none came back."""
+    has_forbidden = any(row[FORBIDDEN] != "0" for row in rows)
+    return tuple(name for name in _SHOWN if has_forbidden or name != FORBIDDEN)
 
 
 def shown_rows(sweep: ChunkingSweep, cut: Cut) -> list[dict[str, Any]]:
-    """A row a measured point: recall with the cases that pass, its difference, cases, tokens."""
+    """A row a measured point: recall with the cases found whole, its difference, cases, tokens."""
     frame = sweep.frame(cut)
     deltas = sweep.deltas(cut).set_index(["point", "metric"])
     changes = sweep.changes(cut).set_index("point")
@@ -125,6 +158,8 @@ def shown_rows(sweep: ChunkingSweep, cut: Cut) -> list[dict[str, Any]]:
                 "95 % interval": None if delta is None else _ends(delta),
                 "fixed": None if flip is None else f"{flip['fixed']}",
                 "broken": None if flip is None else f"{flip['broken']}",
+                "p": None if flip is None else f"{flip['p_adjusted']:.3f}",
+                FORBIDDEN: f"{row['forbidden_cases']:.0f}",
                 "tokens": None
                 if pd.isna(row["context_tokens"])
                 else f"{row['context_tokens']:,.0f}",
@@ -139,4 +174,6 @@ def _value(value: float, counts: str) -> str | None:
 
 
 def _ends(row: Any) -> str | None:
-    return interval_words(float(row["low"]), float(row["high"]))
+    """The interval of a row; none where all values are equal, since it says nothing then."""
+    low, high = float(row["low"]), float(row["high"])
+    return None if low == high else interval_words(low, high)

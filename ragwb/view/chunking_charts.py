@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ragwb.errors import UsageError
 from ragwb.html import visible
 from ragwb.measure.listed import count
+from ragwb.sweep.pairing import tells
 from ragwb.view.marks import chart_of, colour_by, shape_by
 from ragwb.view.panel import frame_rows
 from ragwb.view.theme import BLUE, GREEN, GREY, ORANGE, RED
@@ -76,7 +77,7 @@ def _difference_rows(sweep: ChunkingSweep, metric: str) -> tuple[list[Row], int]
 
 
 def _reading(row: Mapping[str, Any]) -> str:
-    if row["low"] is None or row["low"] <= 0 <= row["high"]:
+    if not tells(row["low"], row["high"], row["p"]):
         return "within chance"
     rises = row["delta"] > 0
     return "better" if rises == (row["metric"] != "duplicate_rate") else "worse"
