@@ -94,8 +94,14 @@ def test_a_cost_that_is_not_known_never_meets_a_budget():
     found = recommend_k(points, gains(), Budget(max_p95_ms=30), "recall")
     assert (found.k, found.unknown) == (3, (1,))
     assert "(of K = 1 a cost is not known)" in found.sentence
-    unmet = recommend_k(points, gains(), Budget(max_p95_ms=3), "recall")
-    assert unmet.sentence.endswith("with p95 20 ms; nothing is known of K = 1")
+    unmet = recommend_k(points, gains(), Budget(max_tokens=200, max_p95_ms=3), "recall")
+    assert (unmet.k, unmet.nearest_k, unmet.unknown) == (None, 3, (1,))
+    assert unmet.sentence == (
+        "no K is known to meet 200 tokens a case and p95 3 ms: of K = 1 the latency was not "
+        "measured (--measure asks at each K); K = 3 misses it with 300 tokens a case and p95 20 ms"
+    )
+    missed = recommend_k(points, gains(), Budget(max_tokens=50, max_p95_ms=3), "recall")
+    assert missed.sentence.startswith("no K meets 50 tokens a case and p95 3 ms: the nearest is")
 
 
 @pytest.mark.parametrize(

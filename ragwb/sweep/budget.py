@@ -19,6 +19,10 @@ _NOT_KNOWN = {
     "context_tokens": "the texts of the results were not observed",
     "p95_ms": "latency was not measured at any K",
 }
+_LACKING = {
+    "context_tokens": "the tokens were not observed",
+    "p95_ms": "the latency was not measured (--measure asks at each K)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +107,8 @@ class Recommendation:
         flat_from: the smallest K within the budget that cannot be told from the best; None when
             each smaller one is worse beyond the interval.
         gives_up: cases that the best K has and `flat_from` has not.
-        nearest_k: where no K meets the budget, the one that misses it by least; None when no K's
-            cost is known.
+        nearest_k: where no K is known to meet the budget, the one that misses it by least of those
+            whose costs are known; None when there is none.
         within: every K that meets the budget.
         unknown: every K of which a cost that the budget limits is not known.
         budget: what it was held against.
@@ -245,16 +249,27 @@ def _unmet(
         return Recommendation(None, sentence, metric, unknown=unknown, budget=budget)
     nearest = min(known, key=lambda point: (_excess(point, budget), point.k))
     costs = " and ".join(_known_costs(nearest, budget.limits))
-    sentence = f"no K meets {budget}: the nearest is K = {nearest.k} with {costs}"
-    if unknown:
-        sentence += f"; nothing is known of K = {ks_words(unknown)}"
+    undecided = [point for point in points if point.k in unknown and _excess(point, budget) <= 1]
+    if undecided:
+        lacking = dict.fromkeys(
+            _LACKING[cost]
+            for point in undecided
+            for cost in budget.limits
+            if point.costs.get(cost) is None
+        )
+        sentence = (
+            f"no K is known to meet {budget}: of K = {ks_words([p.k for p in undecided])} "
+            f"{' and '.join(lacking)}; K = {nearest.k} misses it with {costs}"
+        )
+    else:
+        sentence = f"no K meets {budget}: the nearest is K = {nearest.k} with {costs}"
     return Recommendation(
         None, sentence, metric, nearest_k=nearest.k, unknown=unknown, budget=budget
     )
 
 
 def _excess(point: Point, budget: Budget) -> float:
-    """By what factor a point misses the limit that it misses most."""
+    """By what factor a point misses the limit that it misses most, of the costs that are known."""
     return max((point.costs[cost] or 0.0) / limit for cost, limit in budget.limits.items())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -13,7 +13,7 @@ from ragwb import html
 from ragwb.decide.outcomes import lower_is_better
 from ragwb.errors import UsageError
 from ragwb.measure.answer_scores import AnswerScores
-from ragwb.measure.listed import case_words
+from ragwb.measure.listed import case_words, count
 from ragwb.measure.shown import (
     interval_words,
     json_number,
@@ -144,11 +144,19 @@ class KSweep:
         if lower_is_better(metric) or not values.columns.isin(self.ks).any():
             raise UsageError(f"--metric {html.plain(metric, width=60)}: not a figure to choose by")
         found = recommend_k(points, partial(gains_over, values), budget or Budget(), metric)
+        return replace(found, sentence="; ".join([found.sentence, *self._conditions(found)]))
+
+    def _conditions(self, found: Recommendation) -> Iterator[str]:
+        """What a recommendation holds under, and what it does not look at."""
+        runs = [self.measured[k] for k in found.within if k in self.measured]
+        at_once = sorted({n for run in runs if (n := run.manifest.concurrency) is not None})
+        if P95 in found.budget.limits and at_once:
+            asked = " or ".join(count(n, "question") for n in at_once)
+            yield f"latencies were measured with {asked} at once"
         forbidden = [] if found.k is None else self.scores.forbidden_case_ids(found.k)
-        if not forbidden:
-            return found
-        words = f"evidence that must not be there stands in the first {found.k} results of"
-        return replace(found, sentence=f"{found.sentence}; {words} {case_words(forbidden)}")
+        if forbidden:
+            words = f"evidence that must not be there stands in the first {found.k} results of"
+            yield f"{words} {case_words(forbidden)}"
 
     def fields(self) -> list[str]:
         """What `by` can slice by and tells the cases apart: tags first, then risk, set, tier."""
