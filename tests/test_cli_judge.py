@@ -61,8 +61,9 @@ def test_a_judge_is_asked_over_a_socket_and_its_verdicts_are_saved(home, capfd):
 
 
 def test_a_judge_that_says_nothing_usable_is_an_error_and_leaves_its_reasons(home, capfd):
-    code, out, _ = asked(capfd, "很好，5 分")
+    code, out, err = asked(capfd, "很好，5 分")
     assert code == 2
+    assert "ragwb: no verdict can be used, the first is malformed: not JSON" in err
     assert "unscored: malformed: not JSON" in out
     rows = [json.loads(line) for line in (home / "v.jsonl").read_text("utf-8").splitlines()]
     assert {row["scores"] for row in rows} == {None}

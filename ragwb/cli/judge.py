@@ -86,6 +86,8 @@ def run_command(
     _print_run(verdicts, asked, answers, n_broken, output)
     typer.echo(f"verdicts: {out}", err=True)
     if len(verdicts.unscored()) == len(verdicts.item_ids):
+        why = next((plain(v.unscored, width=160) for v in verdicts.verdicts if v.unscored), "")
+        typer.echo(f"ragwb: no verdict can be used, the first is {why}: see {out}", err=True)
         raise typer.Exit(NOTHING_SCORED)
 
 

@@ -62,7 +62,12 @@ def material_of(
     from ragwb.judge.answers import items_of, run_answers_of
     from ragwb.runs.store import load_run
 
-    answers = run_answers_of(load_run(str(run)))
+    saved = load_run(str(run))
+    answers = run_answers_of(saved)
+    n_calls = len(saved.cases())
+    if len(answers) < n_calls:
+        left = f"{n_calls - len(answers)} of {n_calls} calls of the run"
+        typer.echo(f"not judged: {left}, which were refused, asked back or failed", err=True)
     if split is not None and rubric.kind == "support":
         answers = split(answers)
     material = items_of(answers, rubric)
