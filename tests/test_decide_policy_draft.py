@@ -85,6 +85,17 @@ def test_only_slices_with_enough_cases_get_a_floor(tmp_path):
     assert [floor.slice for floor in policy.floors if floor.slice] == ["tags.kind=many"]
 
 
+def test_high_risk_is_drafted_first_however_few_its_cases_are(tmp_path):
+    rows = [row(n, float(n > 1), risk="high" if n < 5 else "normal") for n in range(30)]
+    text = draft_policy(of_rows(rows))
+    assert "# 5 scored cases are too few for a floor of recall@5, which begins at 20:" in text
+    assert text.index('# slice = "risk=high"') < text.index('slice = "risk=normal"')
+    assert {floor.slice for floor in drafted(tmp_path, of_rows(rows)).floors} == {
+        None,
+        "risk=normal",
+    }
+
+
 def test_a_run_without_a_scored_case_gives_a_policy_without_floors(tmp_path):
     rows = [row(0, None, status="error", reason="HTTP 500")]
     policy = drafted(tmp_path, of_rows(rows))

@@ -201,7 +201,7 @@ def test_a_drifted_alternative_beside_a_missing_one_is_a_fault_of_the_label() ->
     ("chunks", "message"),
     [
         (cut(BODY, SENTENCES), "another id space"),
-        ([], "documents: the service told no chunk of them: check the identity or the base URL"),
+        ([], "documents: not one chunk can be read: check who asks"),
     ],
 )
 def test_when_nothing_is_known_it_is_another_id_space(

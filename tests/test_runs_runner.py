@@ -184,7 +184,7 @@ def test_a_wrong_address_is_one_line_before_anything_is_asked(tmp_path: Path) ->
 
 def test_another_id_space_is_an_error_before_anything_is_asked(tmp_path: Path) -> None:
     fake = service()
-    with pytest.raises(GoldenError, match="the service told no chunk of them"):
+    with pytest.raises(GoldenError, match="not one chunk can be read"):
         run_data.run(tmp_path, fake, [case(0, expected_chunk_ids=["chunk-of-another-index"])])
     assert fake.asked == []
 

@@ -333,12 +333,12 @@ def _check_id_space(dataset: Dataset, index: ChunkIndex) -> None:
     where = dataset.path or dataset.version
     if not len(index):
         raise GoldenError(
-            f"{where}: {asked}: the service told no chunk of them: check the identity or the base"
-            " URL"
+            f"{where}: {asked}: not one chunk can be read: check who asks (tenant, departments) "
+            "and what is asked (the base URL, the corpus)"
         )
     raise GoldenError(
-        f"{where}: another id space: none of {asked} is among the {len(index)} chunks: check the"
-        " index or the base URL"
+        f"{where}: another id space: none of {asked} is among the {len(index)} chunks: check "
+        "what is asked (the index, the corpus or the base URL)"
     )
 
 

@@ -24,6 +24,7 @@ MIN_N = 20
 """A figure or a slice is given a floor from so many cases on; half of them are its least n."""
 
 MOST_SLICES = 6
+_HIGH_RISK = Slice("risk", "high")
 
 _RETRIEVAL = ("recall", "hit_rate", "mrr")
 _ANSWERS = (
@@ -121,7 +122,7 @@ def _lead(outcomes: Outcomes) -> Figure:
 
 
 def _slices(outcomes: Outcomes, figure: Figure) -> list[Slice]:
-    """The largest slices that have enough cases, risk first."""
+    """High risk, however few its cases are, then the largest slices that have enough."""
     fields = ["risk", *(str(name) for name in outcomes.frame if str(name).startswith("tags."))]
     found: list[tuple[int, Slice]] = []
     for field in fields:
@@ -129,9 +130,11 @@ def _slices(outcomes: Outcomes, figure: Figure) -> list[Slice]:
         for value in values if len(values) > 1 else ():
             within = _readable(field, value)
             n = 0 if within is None else measure(outcomes, figure, within).n
-            if within is not None and n >= MIN_N:
+            if within is not None and n >= MIN_N and within != _HIGH_RISK:
                 found.append((n, within))
-    return [within for _, within in sorted(found, key=lambda pair: -pair[0])[:MOST_SLICES]]
+    first = [_HIGH_RISK] if measure(outcomes, figure, _HIGH_RISK).n else []
+    largest = [within for _, within in sorted(found, key=lambda pair: -pair[0])]
+    return [*first, *largest][:MOST_SLICES]
 
 
 def _readable(field: str, value: str) -> Slice | None:
