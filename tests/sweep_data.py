@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -106,6 +107,26 @@ def cuts_every_document_once_and_in_its_first_third(
 def raises(text: str, size: int, overlap: int) -> Sequence[tuple[int, int]]:
     """A chunker that fails."""
     raise RuntimeError("no cut for today")
+
+
+class OddError(BaseException):
+    """What no `except Exception` catches."""
+
+
+def leaves(text: str, size: int, overlap: int) -> Sequence[tuple[int, int]]:
+    """A chunker that ends the process as if all were well."""
+    sys.exit(0)
+
+
+def leaves_oddly(text: str, size: int, overlap: int) -> Sequence[tuple[int, int]]:
+    """A chunker that raises what nobody catches."""
+    raise OddError("boom")
+
+
+def prints(text: str, size: int, overlap: int) -> Sequence[tuple[int, int]]:
+    """A chunker that talks."""
+    print("HELLO")
+    return [(0, len(text))]
 
 
 def by_line(text: str, size: int, overlap: int) -> Sequence[tuple[int, int]]:

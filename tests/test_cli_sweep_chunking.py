@@ -86,6 +86,19 @@ def test_a_case_is_drawn_over_the_borders_of_the_points_asked_for(capsys):
     assert "【储蓄卡三天到账。信用卡五天到账】" in large
 
 
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--by", "domain"], "give --held-out as well"),
+        (["--point", "12"], "give --case or --report as well"),
+        (["--tokens", "99999999999"], "give a budget from 1 to 10,000,000"),
+    ],
+)
+def test_a_flag_that_would_do_nothing_is_refused(capsys, flags, said):
+    assert swept(*flags) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_a_drawn_case_as_json_and_csv(capsys):
     assert swept("--case", "both", "--format", "json") == 0
     (stretch,) = json.loads(capsys.readouterr().out)

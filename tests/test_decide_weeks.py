@@ -75,3 +75,8 @@ def test_every_week_between_the_first_and_the_last_has_a_time_or_is_missing(time
     if times:
         n_weeks = (week_start(max(times)) - week_start(min(times))).days // 7 + 1
         assert len(held) + len(gaps) == n_weeks
+
+
+def test_the_first_day_of_all_has_a_period_too():
+    span = read_span(None, "0001-01-01", now=datetime(2026, 1, 1, tzinfo=UTC))
+    assert (span.since, span.until) == (date.min, date.min)

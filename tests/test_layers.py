@@ -9,7 +9,7 @@ import ragwb
 
 PACKAGE = Path(ragwb.__file__).parent
 ORDER = [
-    ["errors", "settings", "html", "files", "lazy", "retry", "secrets"],
+    ["errors", "settings", "html", "files", "lazy", "own_code", "retry", "secrets"],
     ["records"],
     ["knowledge"],
     ["chat"],
@@ -28,7 +28,7 @@ ORDER = [
 ]
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 SERVICE_MAY_USE = {
-    *("errors", "settings", "html", "files", "lazy", "retry", "secrets"),
+    *("errors", "settings", "html", "files", "lazy", "own_code", "retry", "secrets"),
     *("records", "knowledge", "chat"),
 }
 MAY_USE_SERVICE = {"sweep", "cli", "service"}

@@ -227,3 +227,9 @@ def test_ctrl_c_ends_a_query_that_would_not_end() -> None:
 def test_nothing_is_written_beside_the_runs(tmp_path: Path) -> None:
     found = query_runs("select current_setting('temp_directory') t", settings(tmp_path))
     assert found.rows() == [{"t": ""}]
+
+
+def test_a_query_without_an_end_has_one(tmp_path):
+    endless = "with recursive t(n) as (select 1 union all select n + 1 from t) select max(n) from t"
+    with pytest.raises(UsageError, match=r"no row within 0\.2 s: ask for less, or give more time"):
+        query_runs(endless, settings(tmp_path), timeout_s=0.2)

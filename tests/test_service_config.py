@@ -62,6 +62,14 @@ def test_file_gives_values_and_flags_win(tmp_path: Path) -> None:
         ({"port": 70000}, "port"),
         ({"timezone": "Mars/Olympus"}, "timezone"),
         ({"embedder": "openai"}, "embedding_url"),
+        (
+            {
+                "embedder": "openai",
+                "embedding_model": "m",
+                "embedding_url": "http://user:secret@127.0.0.1/v1",
+            },
+            "the embedding endpoint's address carries credentials",
+        ),
         ({"embedder": "folder"}, "embedding_model"),
         ({"chunking": {"sice": 1}}, "chunking"),
         ({"chunking": "heading"}, "chunking"),

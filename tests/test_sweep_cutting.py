@@ -1,8 +1,10 @@
 """Chunkers of the user's own, and what tells one that loses text."""
 
 import re
+import sys
 
 import pytest
+import sweep_data
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -135,6 +137,32 @@ def test_a_chunker_at_fault_names_the_document(name, said):
         cut_corpus(corpus, name, 10, 0)
     assert said in str(caught.value)
     assert "refund version 1" in str(caught.value)
+
+
+@pytest.mark.parametrize("spans", [[(0.9, 8.9)], [("0", "8")], [(0, None)]])
+def test_places_that_are_no_whole_numbers_are_refused(monkeypatch, spans):
+    monkeypatch.setattr(sweep_data, "by_line", lambda *_: spans)
+    corpus = make_corpus([(document("退款三天内到账的"), ())])
+    with pytest.raises(DocumentError, match="failed: TypeError"):
+        cut_corpus(corpus, "sweep_data:by_line", 10, 0)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("import sys; sys.exit(0)", "RuntimeError: it raised SystemExit: 0"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("def cut(:", "SyntaxError"),
+        ("print('HELLO'); cut = 5", "is not a function"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_one_line(tmp_path, monkeypatch, capsys, source, said):
+    (tmp_path / "own_chunker_at_fault.py").write_text(source, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_chunker_at_fault", raising=False)
+    with pytest.raises(UsageError, match=said):
+        load_chunker("own_chunker_at_fault:cut")
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("name", ["no_such_module:cut", "sweep_data:no_such_cut", "sweep_data:NOW"])

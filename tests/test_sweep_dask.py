@@ -51,7 +51,7 @@ def test_a_point_that_ends_every_worker_is_a_row_with_its_error(tmp_path, addres
     assert "its process died each time" in results[0].error
 
 
-@pytest.mark.parametrize("nowhere", ["tcp://127.0.0.1:1", "no address"])
+@pytest.mark.parametrize("nowhere", ["tcp://127.0.0.1:1", "no address", "tcp://nope"])
 def test_an_address_where_nothing_answers_is_said(tmp_path, nowhere):
     with pytest.raises(UnreachableError, match="no scheduler answers"):
         run_tasks(tasks_in(tmp_path), dask=nowhere)

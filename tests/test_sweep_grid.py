@@ -91,6 +91,8 @@ def test_the_line_is_that_of_the_block_at_fault(tmp_path):
     [
         ("", "no [grid]"),
         ("grid = 5", "no [grid]"),
+        ("grid = [1, 2]", "no [grid]"),
+        ('corpus = "~nobody-of-this-name/x"\n[grid]\nstrategy = "fixed"\nsize = 5', "corpus is"),
         ("[grid]\nsize = 5", "no strategy"),
         ('[grid]\nstrategy = "fixed"', "no size"),
         ('[grid]\nstrategy = "semantic"\nsize = 5', "fixed, recursive, heading"),

@@ -4,6 +4,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from sweep_data import NOW, figures_of, make_dataset, make_home, small_grid
 
@@ -121,6 +122,80 @@ def test_a_broken_record_is_made_again(tmp_path, content):
     second = sweep(tmp_path)
     assert [result.cached for result in second.results] == [False, False]
     assert figures_of(first.results) == figures_of(second.results)
+
+
+def cut_in_half(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def drop_a_case(path: Path) -> None:
+    pq.write_table(pq.read_table(path).slice(1), path)
+
+
+def ask_for_less(path: Path) -> None:
+    path.write_text(path.read_text("utf-8").replace('"top_k": 50', '"top_k": 7'), "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "damage"),
+    [
+        ("sweep/points/*/cases.parquet", cut_in_half),
+        ("sweep/points/*/cases.parquet", drop_a_case),
+        ("sweep/points/*/point.json", ask_for_less),
+        ("sweep/points/*/point.json", lambda path: path.write_text("[" * 100_000, "utf-8")),
+        ("sweep/runs/*/candidates.parquet", cut_in_half),
+        ("sweep/runs/*/manifest.json", cut_in_half),
+    ],
+)
+def test_what_was_damaged_in_the_cache_is_made_again(tmp_path, pattern, damage):
+    first = sweep(tmp_path)
+    for path in (tmp_path / "home").glob(pattern):
+        damage(path)
+    again = sweep(tmp_path)
+    assert not any(result.cached for result in again.results)
+    assert figures_of(again.results) == figures_of(first.results)
+    assert all(result.cached for result in sweep(tmp_path).results)
+    assert again.borders("both")
+
+
+def test_results_in_folders_of_one_another_are_made_again(tmp_path):
+    first = sweep(tmp_path)
+    one, two = ((tmp_path / "home" / "sweep" / "points" / r.key) for r in first.results)
+    shutil.rmtree(two)
+    shutil.copytree(one, two)
+    again = sweep(tmp_path)
+    assert [result.cached for result in again.results] == [True, False]
+    assert figures_of(again.results) == figures_of(first.results)
+
+
+def test_damaged_notes_beside_the_results_cost_nothing_but_time(tmp_path):
+    first = sweep(tmp_path)
+    shutil.rmtree(tmp_path / "home" / "sweep" / "points")
+    for path in (tmp_path / "home").glob("sweep/questions/*.npz"):
+        cut_in_half(path)
+    for path in (tmp_path / "home").glob("sweep/index/*/of/build.json"):
+        path.write_text("[1]", encoding="utf-8")
+    again = sweep(tmp_path)
+    assert figures_of(again.results) == figures_of(first.results)
+    assert {result.index.n_vectors for result in again.results} == {None}
+
+
+@pytest.mark.parametrize("chunker", ["leaves", "leaves_oddly"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_chunker_that_leaves_the_process_is_the_error_of_its_point(tmp_path, chunker, workers):
+    grid = make_grid(
+        {"strategy": [f"sweep_data:{chunker}", "fixed"], "size": 40, "embedder": "hash"}
+    )
+    lost, sound = sweep(tmp_path, grid, workers=workers).results
+    assert "it raised " in str(lost.error)
+    assert sound.error is None
+
+
+def test_what_a_chunker_prints_is_no_result(tmp_path, capsys):
+    grid = make_grid({"strategy": "sweep_data:prints", "size": 40, "embedder": "hash"})
+    assert sweep(tmp_path, grid).measured
+    said = capsys.readouterr()
+    assert (said.out, "HELLO" in said.err) == ("", True)
 
 
 def test_a_killed_sweep_goes_on_and_leaves_no_half_run(tmp_path):

@@ -55,7 +55,7 @@ class ChatModel:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        _check_url(self.url)
+        check_endpoint(self.url, "the chat endpoint")
         _check_number("temperature", self.temperature, 0, 2)
         _check_number("max_tokens", self.max_tokens, 1, 1_000_000)
         _check_number("timeout_s", self.timeout_s, 0.001, 3600)
@@ -322,16 +322,25 @@ def _key_header(variable: str | None, secrets: Secrets) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"}
 
 
-def _check_url(text: str) -> None:
+def check_endpoint(text: str, what: str) -> None:
+    """Refuse an address that is none of http, or that carries a secret.
+
+    Args:
+        text: the part before `/v1`.
+        what: whose it is, such as "the chat endpoint".
+
+    Raises:
+        UsageError: it is something else; the address itself is not repeated.
+    """
     try:
         url = httpx.URL(text)
     except (httpx.InvalidURL, ValueError, TypeError) as error:
-        raise UsageError("the chat endpoint's address cannot be read: give http://host") from error
+        raise UsageError(f"{what}'s address cannot be read: give http://host") from error
     if url.scheme not in {"http", "https"} or not url.host:
-        raise UsageError("the chat endpoint's address is no http address: give http://host")
+        raise UsageError(f"{what}'s address is no http address: give http://host")
     if url.userinfo or url.query or url.fragment:
         raise UsageError(
-            "the chat endpoint's address carries credentials or a query: give only scheme, host "
+            f"{what}'s address carries credentials or a query: give only scheme, host "
             "and path, and the key by an environment variable"
         )
 

@@ -99,6 +99,9 @@ def diff_manifest(
 @runs_app.command()
 def query(
     sql: Annotated[str, typer.Argument(help="One SELECT; no file and no network is read.")],
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Seconds until the next rows must be found.")
+    ] = 300.0,
     output: OutputFormat = Format.table,
 ) -> None:
     """Ask all sealed runs by SQL: the views runs, cases, candidates and hits.
@@ -110,7 +113,7 @@ def query(
     try:
         from ragwb.runs.query import open_query
 
-        with open_query(sql) as found:
+        with open_query(sql, timeout_s=timeout) as found:
             _PRINTED[output](found.row_batches())
     except KeyboardInterrupt:
         raise RunError("the query was stopped") from None

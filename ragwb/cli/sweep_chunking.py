@@ -15,7 +15,7 @@ import typer
 
 from ragwb.cli.options import Format, OutputFormat, print_json, print_rows
 from ragwb.cli.service import need_service_extra
-from ragwb.errors import RagwbError
+from ragwb.errors import RagwbError, UsageError
 from ragwb.html import plain
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def chunking_command(
     # Before numpy and the models are loaded: their threads spin when a neighbour holds a core.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     logging.captureWarnings(True)
+    _check_flags(by=by, held_out=held_out, point=point, drawn=case or report)
     from ragwb.report.files import check_report_path
     from ragwb.settings import shared_file
     from ragwb.sweep.chunking import sweep_chunking
@@ -110,6 +111,16 @@ def chunking_command(
         _print(found, output)
     if report is not None:
         _write(found, report, {"grid": path, "case": case, "point": (point or [""])[0], **asked})
+
+
+def _check_flags(
+    *, by: str | None, held_out: float | None, point: list[str] | None, drawn: object
+) -> None:
+    """Refuse flags that would do nothing without another."""
+    if by is not None and held_out is None:
+        raise UsageError("--by says how cases are split: give --held-out as well")
+    if point and drawn is None:
+        raise UsageError("--point says what is drawn of a case: give --case or --report as well")
 
 
 def _write(found: ChunkingSweep, report: Path, given: Mapping[str, Any]) -> None:

@@ -93,7 +93,11 @@ class OpenQuery:
 
 
 def query_runs(
-    sql: str, settings: Settings | None = None, *, memory: int | None = None
+    sql: str,
+    settings: Settings | None = None,
+    *,
+    memory: int | None = None,
+    timeout_s: float | None = None,
 ) -> QueryResult:
     """Run one SELECT over the saved runs; `VIEWS` says what there is.
 
@@ -104,14 +108,15 @@ def query_runs(
         settings: where the runs are; default the settings in force.
         memory: bytes that the query, and again its rows, may hold; default a share of what there
             is (see `sql.connect`).
+        timeout_s: seconds that may pass until the next rows are found; None for no end.
 
     Raises:
         UsageError: no statement, several, one that does not read, DuckDB refuses it, or it needs
-            more memory than it may have.
+            more memory or time than it may have.
         RunError: a file of a sealed run is absent or cannot be read.
         KeyboardInterrupt: it was stopped; DuckDB has ended.
     """
-    with open_query(sql, settings, memory=memory) as found:
+    with open_query(sql, settings, memory=memory, timeout_s=timeout_s) as found:
         batches, held = [], 0
         for batch in found.batches:
             batches.append(batch)
@@ -123,7 +128,11 @@ def query_runs(
 
 @contextmanager
 def open_query(
-    sql: str, settings: Settings | None = None, *, memory: int | None = None
+    sql: str,
+    settings: Settings | None = None,
+    *,
+    memory: int | None = None,
+    timeout_s: float | None = None,
 ) -> Iterator[OpenQuery]:
     """One SELECT over the saved runs of which the rows are read as they are found.
 
@@ -145,9 +154,10 @@ def open_query(
                 # A view costs reading or scoring, so only those that the text names are made.
                 if name in sql.lower():
                     connection.register(name, view())
-            reader = stoppable(partial(_reader, connection, sql), connection.interrupt)
+            run = partial(stoppable, stop=connection.interrupt, timeout_s=timeout_s)
+            reader = run(partial(_reader, connection, sql))
         with reader:
-            yield OpenQuery(reader.schema, _batches(connection, reader, limit), left_out, limit)
+            yield OpenQuery(reader.schema, _batches(run, reader, limit), left_out, limit)
 
 
 def _reader(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.RecordBatchReader:
@@ -158,11 +168,11 @@ def _reader(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.RecordBatchRe
 
 
 def _batches(
-    connection: duckdb.DuckDBPyConnection, reader: pa.RecordBatchReader, memory: int
+    run: Callable[[Callable[[], Any]], Any], reader: pa.RecordBatchReader, memory: int
 ) -> Iterator[pa.RecordBatch]:
     while True:
         with errors_in_words(memory):
-            batch = stoppable(partial(_next, reader), connection.interrupt)
+            batch = run(partial(_next, reader))
         if batch is None:
             return
         yield batch

@@ -62,15 +62,19 @@ def memory_of(connection: duckdb.DuckDBPyConnection) -> int:
     return int(float(number) * _UNITS[unit])
 
 
-def stoppable(step: Callable[[], T], stop: Callable[[], object]) -> T:
+def stoppable(
+    step: Callable[[], T], stop: Callable[[], object], *, timeout_s: float | None = None
+) -> T:
     """What a step returns; it runs in a thread, so that Ctrl-C is heard while it works.
 
     Args:
         step: what takes long and hears no signal.
         stop: makes it end; called until it has.
+        timeout_s: seconds that it may take; None for no end.
 
     Raises:
         KeyboardInterrupt: the caller was interrupted; the step has ended.
+        UsageError: it took too long; it has ended.
         BaseException: whatever the step raises.
     """
     done: Future[T] = Future()
@@ -80,16 +84,26 @@ def stoppable(step: Callable[[], T], stop: Callable[[], object]) -> T:
     thread.start()
     try:
         go.set()
+        wait([done], timeout=timeout_s)
+        if not done.done():
+            _end(done, stop)
+            raise UsageError(
+                f"SQL: no row within {timeout_s:g} s: ask for less, or give more time by --timeout"
+            )
         return done.result()
     except KeyboardInterrupt:
         go.set()
-        # A query that has not begun does not hear the first call.
-        while not done.done():
-            stop()
-            wait([done], timeout=_NOTICE_S)
+        _end(done, stop)
         raise
     finally:
         thread.join()
+
+
+def _end(done: Future[T], stop: Callable[[], object]) -> None:
+    # A query that has not begun does not hear the first call.
+    while not done.done():
+        stop()
+        wait([done], timeout=_NOTICE_S)
 
 
 def _serve(step: Callable[[], T], go: threading.Event, done: Future[T]) -> None:

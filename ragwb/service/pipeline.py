@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import importlib
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from ragwb.errors import UsageError
+from ragwb.own_code import contained, load_function
 from ragwb.records import Answer, Candidate, Filtered, Retrieval, Tokens
 from ragwb.service.answerer import Answerer
 from ragwb.service.config import ServiceConfig
@@ -116,15 +115,7 @@ def load_rewrite(name: str | None) -> Rewrite | None:
     """
     if name is None:
         return None
-    module_name, _, attribute = name.partition(":")
-    try:
-        function = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UsageError(f"rewrite {name!r}: give module:function that can be imported") from error
-    if not callable(function):
-        raise UsageError(f"rewrite {name!r} is not a function")
-    found: Rewrite = function
-    return found
+    return load_function(name, "rewrite")
 
 
 def retrieve(
@@ -261,7 +252,7 @@ def without_duplicates(pipeline: Pipeline, final: Ranking) -> Ranking:
 def _rewrite(pipeline: Pipeline, question: str, timings: Timings) -> str | None:
     if pipeline.rewrite is None:
         return None
-    with timings.measure("rewrite"):
+    with timings.measure("rewrite"), contained():
         rewritten = (pipeline.rewrite(question) or "").strip()
     return rewritten if rewritten and rewritten != question else None
 

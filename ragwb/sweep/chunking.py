@@ -24,7 +24,7 @@ from ragwb.service.visibility import Caller
 from ragwb.settings import Settings, load_settings, shared_file
 from ragwb.sweep.cache import index_key, point_key, read_state
 from ragwb.sweep.cuts import Cut, least_tokens, n_short
-from ragwb.sweep.grid import Grid, Point, find_point
+from ragwb.sweep.grid import MAX_TOKENS, Grid, Point, find_point
 from ragwb.sweep.outcome import ChunkingSweep
 from ragwb.sweep.points import Task
 from ragwb.sweep.pool import OnPoint, run_tasks
@@ -163,6 +163,8 @@ def _callers(identities: Mapping[str, Mapping[str, Any]]) -> dict[str | None, Ca
         departments = named.get("departments", [])
         if not isinstance(given, Mapping) or not set(named) <= {"tenant", "departments"}:
             raise UsageError(f"identities.{plain(label)}: give tenant and departments")
+        if not isinstance(named.get("tenant", ""), str):
+            raise UsageError(f"identities.{plain(label)}: tenant must be a name")
         if not isinstance(departments, list) or not all(isinstance(d, str) for d in departments):
             raise UsageError(f"identities.{plain(label)}: departments must be a list of names")
         callers[label] = replace(
@@ -184,8 +186,8 @@ def _check_access(dataset: Dataset, callers: Mapping[str | None, Caller]) -> Non
 
 
 def _check_tokens(tokens: int | None) -> None:
-    if tokens is not None and tokens < 1:
-        raise UsageError(f"tokens {tokens}: give a budget of at least 1")
+    if tokens is not None and not 1 <= tokens <= MAX_TOKENS:
+        raise UsageError(f"tokens {tokens}: give a budget from 1 to {MAX_TOKENS:,}")
 
 
 def _tasks(grid: Grid, plan: _Plan) -> Iterator[Task]:
@@ -239,7 +241,7 @@ def _delivered(results: Sequence[PointResult], reference: Point, k: int) -> int:
 
 
 def _notes(sweep: ChunkingSweep, *, is_given: bool) -> Iterator[str]:
-    if not is_given and sweep.measured:
+    if not is_given and sweep.case_ids:
         yield f"The budget of {sweep.tokens:,} tokens is what the reference delivers at K {sweep.k}"
     if sweep.failed and sweep.result(sweep.reference).error is not None:
         yield f"The reference {sweep.labels[sweep.reference]} failed: no point is held against it"

@@ -8,18 +8,19 @@ would lose evidence, and every figure after it would blame the retrieval.
 from __future__ import annotations
 
 import hashlib
-import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
+from operator import index
 from pathlib import Path
 
-from ragwb.errors import DocumentError, UsageError
+from ragwb.errors import DocumentError
 from ragwb.knowledge.chunk_id import chunk_id
 from ragwb.knowledge.chunking import DocumentChunk
 from ragwb.knowledge.document import Document
 from ragwb.knowledge.tokens import count_tokens
+from ragwb.own_code import contained, load_function
 from ragwb.service.corpus import Corpus, make_corpus
 
 Chunker = Callable[[str, int, int], Iterable[tuple[int, int]]]
@@ -39,15 +40,7 @@ def load_chunker(name: str) -> Chunker:
     Raises:
         UsageError: it cannot be imported, or is not callable.
     """
-    module_name, _, attribute = name.partition(":")
-    try:
-        function = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UsageError(f"chunker {name!r}: give module:function that can be imported") from error
-    if not callable(function):
-        raise UsageError(f"chunker {name!r} is not a function")
-    found: Chunker = function
-    return found
+    return load_function(name, "chunker")
 
 
 def chunker_version(name: str) -> str:
@@ -131,7 +124,11 @@ def cut_corpus(corpus: Corpus, strategy: str, size: int, overlap: int) -> Corpus
 
     def cut(document: Document) -> tuple[DocumentChunk, ...]:
         try:
-            spans = [(int(start), int(end)) for start, end in chunker(document.body, size, overlap)]
+            with contained():
+                spans = [
+                    (index(start), index(end))
+                    for start, end in chunker(document.body, size, overlap)
+                ]
         except Exception as error:
             raise DocumentError(
                 f"{document.document_id} version {document.version}: chunker {strategy} failed: "

@@ -33,6 +33,7 @@ _DEFAULTS: Mapping[str, Value] = {
     "mode": "HYBRID",
     "rerank": True,
 }
+MAX_TOKENS = 10_000_000
 _KEYS = ("grid", "corpus", "dataset", "reference", "k", "tokens", "service", "identities")
 _CHUNKER = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _HEADER = re.compile(r"\s*\[\[?\s*(?P<name>[\w.\"'-]+)\s*\]\]?")
@@ -144,7 +145,8 @@ def load_grid(path: Path, *, confirm: Confirm = _refuse) -> Grid:
         )
     held = table.get("grid")
     blocks = [held] if isinstance(held, dict) else held
-    if not isinstance(blocks, list) or not blocks:
+    is_blocks = isinstance(blocks, list) and all(isinstance(block, dict) for block in blocks)
+    if not is_blocks or not blocks:
         raise UsageError(f"{path}: no [grid]: give strategy and size, and lists of their values")
     lines = list(_lines(text, len(blocks)))
     named = [_Block(block, at, str(path)) for block, at in zip(blocks, lines, strict=True)]
@@ -271,12 +273,15 @@ def _others(table: Mapping[str, Any], path: Path) -> dict[str, Any]:
         if name in table:
             if not isinstance(table[name], str):
                 raise UsageError(f"{path}: {name} is {as_written(table[name])}: give a path")
-            found[name] = path.parent / Path(table[name]).expanduser()
+            try:
+                found[name] = path.parent / Path(table[name]).expanduser()
+            except RuntimeError as error:  # ~ of a user who has no home
+                raise UsageError(f"{path}: {name} is {as_written(table[name])}: {error}") from error
     return found
 
 
 def _checked_others(others: Mapping[str, Any], where: str) -> dict[str, Any]:
-    for name, most in (("k", MAX_TOP_K), ("tokens", 10_000_000)):
+    for name, most in (("k", MAX_TOP_K), ("tokens", MAX_TOKENS)):
         value = others.get(name)
         is_count = isinstance(value, int) and not isinstance(value, bool)
         if value is not None and not (is_count and 1 <= value <= most):

@@ -8,10 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from ragwb.errors import UsageError
+from ragwb.errors import RunError, UsageError
+from ragwb.html import plain
 from ragwb.measure.answer_scores import FIGURES as ANSWER_FIGURES
 from ragwb.measure.answer_scores import AnswerScores
-from ragwb.measure.listed import some
+from ragwb.measure.listed import count, some
 from ragwb.measure.rule_pack import RulePack
 from ragwb.measure.scores import checked_ks
 from ragwb.measure.summary import Scores
@@ -65,8 +66,10 @@ def sweep_k(
     Raises:
         MetricError: a K is outside 1..100.
         UsageError: a measured run has other cases, or two have the same K.
-        DataError: a table of a run is broken, or its labels are of another id space.
+        DataError: a table of a run is broken, its labels are of another id space, or not one of its
+            calls was answered.
     """
+    _check_answered(run)
     cutoffs = default_sweep_ks(run.manifest.top_k) if ks is None else checked_ks(ks)
     by_k = _by_k(run, measured)
     scores, traces = score(run, cutoffs), load_traces(run)
@@ -182,6 +185,18 @@ def _notes(run: Run, scores: Scores, tokens: FirstTokens, by_k: Mapping[int, Run
     for k, one in by_k.items():
         if one is not run:
             yield from _measured_notes(run, scores, k, one)
+
+
+def _check_answered(run: Run) -> None:
+    """Refuse a run of which every call failed: its lists are not empty, they are not known."""
+    cases = run.cases()
+    failed = cases[cases["status"] == "error"]
+    if len(failed) and len(failed) == len(cases):
+        why = plain(failed["error"].iloc[0], width=200)
+        raise RunError(
+            f"run {run.run_id}: not one of its {count(len(cases), 'call')} was answered, the first "
+            f"says {why}; nothing is known of any K"
+        )
 
 
 def _measured_notes(run: Run, scores: Scores, k: int, one: Run) -> Iterator[str]:

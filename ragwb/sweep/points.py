@@ -7,9 +7,11 @@ gives is data; all that it computes is kept by content (`cache`), so that it may
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -34,6 +36,7 @@ from ragwb.sweep.results import IndexFacts, PointResult, load_result, save_resul
 from ragwb.sweep.searching import Asked, ask
 
 BUILD = "build.json"
+_TAKEN = ("build_ms", "n_vectors", "n_computed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,8 @@ def run_point(task: Task) -> PointResult:
     is not kept, so that it is tried again the next time.
     """
     try:
-        with only_one(task.folder.with_suffix(".lock")):
+        # Stdout belongs to the results, whatever a function of the user's own prints.
+        with redirect_stdout(sys.stderr), only_one(task.folder.with_suffix(".lock")):
             return kept(task) or _compute(task)
     except RagwbError as error:
         fault = str(error)
@@ -162,26 +166,29 @@ def _build(task: Task, embedder: Embedder) -> None:
         )
         if told:
             held, needed = told[0]  # before anything is computed
-            taken = {
-                "build_ms": (time.perf_counter() - start) * 1000,
-                "n_vectors": needed,
-                "n_computed": needed - held,
-            }
+            spent = (time.perf_counter() - start) * 1000
+            taken = dict(zip(_TAKEN, (spent, needed, needed - held), strict=True))
             write_whole(folder / BUILD, json.dumps(taken).encode())
 
 
 def _facts(folder: Path, index: Index) -> IndexFacts:
-    try:
-        taken: dict[str, Any] = json.loads((folder / BUILD).read_bytes())
-    except (OSError, ValueError):
-        taken = {}  # a build that was killed after its index stood: what it took is not known
     return IndexFacts(
         n_documents=len(index.documents),
         n_chunks=len(index.chunk_ids),
         n_bytes=(folder / INDEX_FILE).stat().st_size,
         chunk_tokens=_mean_tokens(index),
-        **taken,
+        **_taken(folder / BUILD),
     )
+
+
+def _taken(path: Path) -> dict[str, Any]:
+    """What a build took, as it was noted; what is not known is left out."""
+    try:
+        noted = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}  # a build that was killed after its index stood
+    known = noted if isinstance(noted, dict) else {}
+    return {name: known[name] for name in _TAKEN if isinstance(known.get(name), int | float)}
 
 
 _LOADED: dict[tuple[object, ...], Embedder] = {}

@@ -125,6 +125,7 @@ def _lost(task: Task, error: str = _LOST) -> PointResult:
 def _on_dask(tasks: Sequence[Task], address: str, run: Run) -> Iterator[tuple[int, PointResult]]:
     distributed = _dask()
     try:
+        _check_address(address)
         client = distributed.Client(address, timeout=_CONNECT_TIMEOUT_S, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise UnreachableError(
@@ -144,6 +145,16 @@ def _on_dask(tasks: Sequence[Task], address: str, run: Run) -> Iterator[tuple[in
         # Dask gives up all that waited at a worker that was lost too often, not what ended it.
         for place in sorted(lost):
             yield place, _of_future(client.submit(run, tasks[place], pure=False), tasks[place])
+
+
+def _check_address(address: str) -> None:
+    """Refuse what is no address before a client is made, which would complain again as it goes."""
+    addressing = importlib.import_module("distributed.comm.addressing")
+    registry = importlib.import_module("distributed.comm.registry")
+    scheme, _ = addressing.parse_address(address, strict=True)
+    registry.get_backend(scheme)
+    if scheme in {"tcp", "tls", "ws", "wss"}:
+        addressing.get_address_host_port(address, strict=True)
 
 
 def _of_future(future: Any, task: Task) -> PointResult:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -74,11 +75,12 @@ def _read(
     path: Path, n_rows: int, dimensions: int
 ) -> tuple[Vectors, npt.NDArray[np.float64]] | None:
     try:
-        with np.load(path) as held:
+        with path.open("rb") as file, np.load(file) as held:
             vectors, taken = held["vectors"], held["taken_ms"]
-    except (OSError, ValueError, KeyError, EOFError):
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
         return None
-    return (vectors, taken) if vectors.shape == (n_rows, dimensions) else None
+    is_whole = vectors.shape == (n_rows, dimensions) and taken.shape == (n_rows,)
+    return (vectors, taken) if is_whole else None
 
 
 def _write(path: Path, vectors: Vectors, taken: npt.NDArray[np.float64]) -> None:

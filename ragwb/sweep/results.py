@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Mapping
@@ -15,7 +16,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ragwb.errors import RunError
 from ragwb.files import write_whole
+from ragwb.runs.store import load_run
 from ragwb.sweep.grid import Point
 
 Floats = npt.NDArray[np.float64]
@@ -103,24 +106,30 @@ def save_result(result: PointResult, folder: Path) -> None:
     pq.write_table(cases, folder / CASES, compression="zstd")
     borders = pa.Table.from_pandas(result.borders, preserve_index=False)
     pq.write_table(borders, folder / BORDERS, compression="zstd")
-    record = {
+    record: dict[str, Any] = {
         "key": result.key,
         "point": result.point.to_dict(),
         "top_k": result.top_k,
         "run_id": None if result.run is None else result.run.name,
         "index": None if result.index is None else asdict(result.index),
     }
+    record["sha256"] = _sha256(record, folder)
     text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
     write_whole(folder / RECORD, text.encode())
 
 
 def load_result(folder: Path, runs_dir: Path) -> PointResult | None:
-    """The result that a folder holds; None when it is not whole, or its run is gone."""
+    """The result that a folder holds; None when it, or its run, is not what was written there.
+
+    The folder has the name of its key.
+    """
     try:
         record: dict[str, Any] = json.loads((folder / RECORD).read_bytes())
+        if record.pop("sha256") != _sha256(record, folder) or record["key"] != folder.name:
+            return None
         table = pq.read_table(folder / CASES)
         borders = pq.read_table(folder / BORDERS).to_pandas()
-        run = runs_dir / record["run_id"]
+        run = load_run(runs_dir / record["run_id"]).path
         found = PointResult(
             point=Point(**record["point"]),
             key=record["key"],
@@ -130,13 +139,21 @@ def load_result(folder: Path, runs_dir: Path) -> PointResult | None:
             borders=borders,
             cached=True,
         )
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowInvalid):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None  # a cache: what cannot be read is made again
-    if not (run / "manifest.json").is_file():
+    except (pa.ArrowException, RunError):
         return None
     names = [name for name in table.column_names if name.startswith("by_k.")]
     by_k = {name.removeprefix("by_k."): _matrix(table[name], found.top_k) for name in names}
     return replace(found, cases=table.drop_columns(names).to_pandas(), by_k=by_k)
+
+
+def _sha256(record: Mapping[str, Any], folder: Path) -> str:
+    """Hash of a record and of the tables beside it."""
+    digest = hashlib.sha256(json.dumps(record, sort_keys=True).encode())
+    for name in (CASES, BORDERS):
+        digest.update((folder / name).read_bytes())
+    return digest.hexdigest()
 
 
 def _matrix(column: pa.ChunkedArray, width: int) -> Floats:

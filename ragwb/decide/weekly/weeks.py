@@ -51,11 +51,7 @@ def read_span(since: str | None, until: str | None, *, now: datetime) -> Span:
         UsageError: one of them is no day, or the period ends before it begins.
     """
     last = now.astimezone(UTC).date() if until is None else _day(until, "--until", ends=True)
-    first = (
-        _monday(last) - timedelta(weeks=DEFAULT_WEEKS - 1)
-        if since is None
-        else _day(since, "--since", ends=False)
-    )
+    first = _weeks_before(last) if since is None else _day(since, "--since", ends=False)
     if first > last:
         raise UsageError(f"--since {first} lies after --until {last}: turn them round")
     return Span(first, last)
@@ -104,6 +100,14 @@ def _day(text: str, flag: str, *, ends: bool) -> date:
         f"{flag} {plain(text, width=40)!r}: give a day such as 2026-01-05, or a week such as "
         "2026-W02"
     )
+
+
+def _weeks_before(last: date) -> date:
+    """The Monday on which the default period begins; the first day of all where there is none."""
+    try:
+        return _monday(last) - timedelta(weeks=DEFAULT_WEEKS - 1)
+    except OverflowError:
+        return date.min
 
 
 def _monday(day: date) -> date:
