@@ -23,7 +23,7 @@ def test_a_service_that_says_why_it_ends_has_the_last_word(
         pass
     assert caught.value.code == 2
     (line,) = capfd.readouterr().err.splitlines()
-    assert line.startswith("ragwb: embedder is 'bert'")
+    assert line.startswith('ragwb: embedder is "bert"')
 
 
 def test_a_service_that_is_killed_is_told(home: Path) -> None:

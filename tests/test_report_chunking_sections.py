@@ -114,7 +114,7 @@ def test_three_files_are_written(tmp_path, monkeypatch):
         '[grid]\nstrategy = "fixed"\nsize = [12, 40]\nembedder = "hash"\n', encoding="utf-8"
     )
     found = sweep_chunking(
-        load_grid(grid), corpus=corpus, dataset=tmp_path / "golden.jsonl", k=2,
+        load_grid(grid), corpus=corpus, dataset=tmp_path / "golden.jsonl", k=2, reference="40",
         settings=Settings(root=tmp_path, home=settings.home),
     )  # fmt: skip
     given = {
@@ -122,6 +122,7 @@ def test_three_files_are_written(tmp_path, monkeypatch):
         "corpus": str(corpus),
         "dataset": str(tmp_path / "golden.jsonl"),
         "k": 2,
+        "reference": "40",
     }
     files = write_chunking_report(found, tmp_path / "reports" / "chunking.v1", given)
     assert json.loads(files.json.read_text(encoding="utf-8"))["k"] == 2

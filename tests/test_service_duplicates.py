@@ -69,5 +69,5 @@ def test_by_id_the_same_chunk_comes_once(tmp_path: Path) -> None:
 
 
 def test_another_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="deduplicate is 'title': one of off, id, text"):
+    with pytest.raises(UsageError, match='deduplicate is "title": one of off, id, text'):
         make_settings(tmp_path, deduplicate="title")
