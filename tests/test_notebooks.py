@@ -246,11 +246,8 @@ def test_the_answer_report_reads_in_a_browser_and_hostile_text_does_nothing(answ
 @pytest.mark.parametrize(
     ("name", "given", "why"),
     [
-        ("10_retrieval_run", {"case_limit": -1}, "-1 cases to open"),
         ("20_triage", {"case_limit": -1}, "-1 cases to open"),
         ("30_answers", {}, "only retrieved: make one with `ragwb answer-eval`"),
-        ("30_answers", {"run": "nosuch"}, "no run 'nosuch'"),
-        ("60_judge_calibration", {}, "give labels and verdicts"),
         ("60_judge_calibration", {"labels": "none.csv", "verdicts": "v.jsonl"}, "none.csv"),
     ],
 )
