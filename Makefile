@@ -37,7 +37,7 @@ browser: setup
 
 # A file of tests stays in one process: what its fixtures start is started once.
 test: lint browser
-	$(PY) -m pytest -n 2 --dist loadfile
+	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # Jobs that start heavy foreign servers, each with a limit of its own.
 test-servers: setup
