@@ -23,6 +23,12 @@ PLAIN = {
     "answer": "- 审核通过后 3 个工作日内原路退回 [1]。\n- 节假日顺延。",
 }
 
+CHOOSE_TWICE_AND_SAVE = """() => {
+  const values = () => document.querySelector(".rw-criterion").querySelectorAll("button");
+  values()[0].click();
+  values()[1].click();
+  document.querySelector(".rw-onward").click();
+}"""
 
 HOSTILE_RUBRIC = """
 name = {name}
@@ -85,11 +91,16 @@ def test_a_person_labels_by_mouse_and_by_keys_and_finds_it_again(sheet):
             page.keyboard.press("0")
             page.get_by_role("button", name="save, next").click()
             wait_for_head(page, "item 4 of 9; 2 labelled")
+
+            # A choice that changes and is saved in one go: the widget still holds the change back.
+            page.evaluate(CHOOSE_TWICE_AND_SAVE)
+            wait_for_head(page, "item 5 of 9; 2 labelled")
             assert page.locator(".jp-Notebook .jp-MarkdownCell").count() == 0
         said = [json.loads(line) for line in labels.read_text(encoding="utf-8").splitlines()]
         assert [one["labels"] for one in said] == [
             {"correctness": 4, "completeness": 2},
             {"correctness": 5, "completeness": 3},
+            {"correctness": 2},
         ]
         assert {one["annotator"] for one in said} == {ANNOTATOR}
 

@@ -57,8 +57,11 @@ class NotesPane:
         self._stage = widgets.Dropdown(options=STAGES, description="lost in")
         self._reason = widgets.Dropdown(description="because")
         self._correction = widgets.HBox([self._stage, self._reason])
-        self._text = widgets.Textarea(placeholder="What you saw, and what should be done")
-        self._author = widgets.Text(value=author, description="author")
+        # Sent whole when it is left: of keystrokes the last could come after the click that saves.
+        whole = {"continuous_update": False}
+        hint = "What you saw, and what should be done"
+        self._text = widgets.Textarea(placeholder=hint, **whole)
+        self._author = widgets.Text(value=author, description="author", **whole)
         save = widgets.Button(description="save the note", button_style="primary")
         self._past = widgets.HTML()
         self._says.observe(self._show_correction, names="value")

@@ -10,11 +10,16 @@ if TYPE_CHECKING:
 # JupyterLab takes keys for its cells from whatever has the focus, unless that says no: a digit
 # would turn the cell of the form into a heading. A click on a text gives the form the focus. A
 # criterion is focused as a whole, for its buttons are made anew whenever their value changes.
+# A widget keeps a change back while the one before it is on its way, a button's click overtakes it:
+# a step waits until the kernel has said that it knows what is chosen.
 LABEL_KEYS = """if (!window.ragwbLabels) {
   window.ragwbLabels = true;
   const groups = (form) => [...form.querySelectorAll(".rw-criterion")];
   const buttons = (group) => [...group.querySelectorAll("button")];
-  const isOpen = (group) => !buttons(group).some((one) => one.matches(".mod-active"));
+  const chosenIn = (group) => buttons(group).findIndex((one) => one.matches(".mod-active"));
+  const isOpen = (group) => chosenIn(group) < 0;
+  const isKnown = (form) => form.querySelector(".rw-known [data-chosen]")?.dataset.chosen
+    === groups(form).map(chosenIn).join();
   const focus = (part) => { part.tabIndex = -1; part.focus({preventScroll: true}); };
   const onForm = (name, act) => document.addEventListener(name, (event) => {
     const form = event.target.closest?.(".rw-labelling");
@@ -24,8 +29,16 @@ LABEL_KEYS = """if (!window.ragwbLabels) {
   onForm("focusin", (form, event) => {
     event.target.setAttribute("data-lm-suppress-shortcuts", "true");
   });
+  const stepOnceKnown = (form, step) => {
+    form.waits = form.isConnected && !isKnown(form);
+    if (form.waits) { setTimeout(stepOnceKnown, 50, form, step); } else { step.click(); }
+  };
   onForm("click", (form, event) => {
-    if (event.target.closest(".rw-step")) {
+    const step = event.target.closest(".rw-step");
+    if (step && !isKnown(form)) {
+      event.stopImmediatePropagation();
+      if (!form.waits) { stepOnceKnown(form, step); }
+    } else if (step) {
       focus(groups(form)[0]);
       form.scrollIntoView({block: "nearest"});
     }

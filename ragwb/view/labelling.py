@@ -59,6 +59,9 @@ class _Form:
         self._said = saved_labels(self._path, rubric)
         self._head, self._material, self._judged, self._line = (widgets.HTML() for _ in range(4))
         self._values = {one.name: _choice(one) for one in rubric.criteria}
+        self._known = widgets.HTML()
+        for buttons in self._values.values():
+            buttons.observe(self._tell_chosen, names="index")
         self.widget = self._laid_out()
         open_items = (at for at in range(len(self._rows)) if not self._is_done(at))
         self._show(next(open_items, 0))
@@ -81,6 +84,13 @@ class _Form:
             if name not in said:
                 buttons.index = None  # "not said" is a button too, and has no value either
         self._head.value = self._head_html()
+
+        self._tell_chosen()
+
+    def _tell_chosen(self, _: Any = None) -> None:
+        """Say to the browser what the kernel knows to be chosen; a step waits for it."""
+        at = (-1 if one.index is None else one.index for one in self._values.values())
+        self._known.value = tag("i", "", data_chosen=",".join(map(str, at)))
 
     def _head_html(self) -> str:
         n, n_done = len(self._rows), sum(map(self._is_done, range(len(self._rows))))
@@ -134,10 +144,10 @@ class _Form:
         ]
         decision = widgets.VBox([judged, *asked, self._buttons(), self._line])
         item = widgets.HBox([material, decision])
-        whole = widgets.VBox([self._head, item, script_output(LABEL_KEYS)])
+        whole = widgets.VBox([self._head, item, self._known, script_output(LABEL_KEYS)])
         for part, class_ in (
             *((self._head, "rw-label-head"), (item, "rw-label-item"), (whole, "rw-labelling")),
-            (self._line, "rw-line"),
+            *((self._line, "rw-line"), (self._known, "rw-known")),
             *((material, "rw-material"), (judged, "rw-judged"), (decision, "rw-decision")),
         ):
             part.add_class(class_)

@@ -2,9 +2,9 @@
 
 `first` computes everything, one point after the other; `again` is the same sweep from its cache.
 `2 workers` computes everything in two processes; `2 alone` are two processes with half the points
-each that know nothing of each other: what two cores give. `recipe` is what a study writes by hand:
-the same chunks by the same model, a product of matrices, the first five, and recall, precision and
-IoU of their characters.
+and one thread each, which know nothing of each other: what two cores give. `recipe` is what a study
+writes by hand: the same chunks by the same model, a product of matrices, the first five, and their
+characters' recall, precision and IoU.
 
 Each way runs in its own process, its model's loading included; the ways take turns, medians count;
 what matters are the ratios.
@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -142,9 +143,14 @@ IN_A_PROCESS: dict[str, Callable[[Path], Taken]] = {
 
 def taken(*ways: str, home: Path) -> Taken:
     """What ways take at the same time, each in a process of its own: the longest of them."""
+    environ = dict(os.environ)
+    if len(ways) > 1:  # as many threads as cores in each of them would make them wait for another
+        environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     started = [
         subprocess.Popen(
-            [sys.executable, __file__, "--way", way, "--home", home], stdout=subprocess.PIPE
+            [sys.executable, __file__, "--way", way, "--home", home],
+            stdout=subprocess.PIPE,
+            env=environ,
         )
         for way in ways
     ]
