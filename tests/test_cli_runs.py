@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from ragwb.cli.runs import runs_app
 from ragwb.errors import RunError, UsageError
 from ragwb.runs.store import Run
+from ragwb.runs.writer import EXPERIMENT
 
 
 @pytest.fixture
@@ -34,6 +35,7 @@ def test_list_shows_every_run_newest_first(runs: list[Run]) -> None:
     assert [row["status"] for row in rows] == ["sealed"] * 3
     assert [row["kind"] for row in rows] == ["retrieval"] * 3
     assert [row["top_k"] for row in rows] == [5, 5, 3]
+    assert {row["made_by"] for row in rows} == {None}
 
 
 def test_list_tells_kinds_and_states_apart(runs: list[Run], tmp_path: Path) -> None:
@@ -48,6 +50,14 @@ def test_list_tells_kinds_and_states_apart(runs: list[Run], tmp_path: Path) -> N
     assert said[answered.run_id] == ("answers", "sealed", 0)
     assert said[failed.run_id] == (None, "incomplete", 1)
     assert said["broken"] == (None, "broken", None)
+
+
+def test_list_names_the_experiment_that_made_a_run(runs: list[Run]) -> None:
+    said = (json.dumps({"made_by": "ragwb sweep k"}), "no JSON", "[]")
+    for run, text in zip(runs, said, strict=True):
+        (run.path / EXPERIMENT).write_text(text, encoding="utf-8")
+    rows = json.loads(output("list", "--format", "json"))
+    assert [row["made_by"] for row in rows] == ["an experiment", "an experiment", "ragwb sweep k"]
 
 
 def test_list_shows_an_unfinished_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

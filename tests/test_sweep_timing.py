@@ -79,7 +79,7 @@ def test_the_runs_are_sealed_and_those_that_an_eval_would_make(tmp_path):
         sleep=no_wait,
     )
     assert [entry.status for entry in runs_of(tmp_path)] == ["sealed"] * 3
-    assert [entry.is_experiment for entry in runs_of(tmp_path)] == [False, True, True]
+    assert [entry.made_by for entry in runs_of(tmp_path)] == [None, *["ragwb sweep k"] * 2]
     for k, run in found.runs.items():
         opened = load_run(run.path, settings(tmp_path))
         assert (opened.manifest.top_k, opened.manifest.repeats) == (k, 2)

@@ -97,7 +97,7 @@ def test_figures_that_moved_are_drawn_with_counts_and_the_others_counted(compari
     assert rows[0]["words"] == "-0.333 (1 better, 3 worse)"
     title = chart.to_dict()["title"]
     assert title["text"] == f"{len(rows)} of {len(rows) + 1} figures moved, 6 cases in both runs"
-    assert "1 that moved in no case are not drawn" in title["subtitle"]
+    assert "1 that moved in no case is not drawn" in title["subtitle"]
     assert "<svg" in chart_panel(chart).html
 
 

@@ -33,7 +33,8 @@ def list_command(output: OutputFormat = Format.table) -> None:
     """List the saved runs, the newest first: what they asked for, and how far they came.
 
     `latest` is the newest sealed run, of retrieval or of answers. Incomplete is a sealed run of
-    which calls failed for good; unfinished one that --resume goes on with.
+    which calls failed for good; unfinished one that --resume goes on with; made_by names the
+    experiment that a run belongs to.
     """
     from ragwb.runs.baselines import load_baselines
     from ragwb.runs.store import list_runs
@@ -191,6 +192,7 @@ def _listed(entry: RunEntry, names: dict[str, list[str]]) -> dict[str, Any]:
         "repeats": manifest.repeats if manifest else None,
         "embedding_model": manifest.embedding_model if manifest else None,
         "created_at": manifest.created_at if manifest else None,
+        "made_by": plain(entry.made_by, width=40) if entry.made_by else None,
     }
 
 

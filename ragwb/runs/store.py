@@ -19,6 +19,7 @@ import pydantic_core
 from pydantic import TypeAdapter, ValidationError
 
 from ragwb.errors import RunError
+from ragwb.files import read_text
 from ragwb.golden.passages import ResolvedCase
 from ragwb.html import escape, plain, table
 from ragwb.measure.coverage import load_coverage
@@ -181,9 +182,17 @@ class RunEntry:
     path: Path
 
     @property
-    def is_experiment(self) -> bool:
-        """Whether an experiment made it, such as `ragwb sweep k --measure`."""
-        return (self.path / EXPERIMENT).exists()
+    def made_by(self) -> str | None:
+        """The experiment that made it, such as `ragwb sweep k`; None for a run of its own."""
+        path = self.path / EXPERIMENT
+        if not path.exists():
+            return None
+        try:
+            said = json.loads(read_text(path, RunError))
+        except (RunError, ValueError, RecursionError):
+            said = None
+        named = said.get("made_by") if isinstance(said, dict) else None
+        return str(named or "an experiment")
 
 
 def list_runs(settings: Settings | None = None) -> list[RunEntry]:

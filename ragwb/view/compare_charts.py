@@ -63,7 +63,8 @@ def compare_figures(comparison: Comparison) -> alt.HConcatChart:
     title = f"{len(rows)} of {len(found)} figures moved, {len(comparison.pairs)} cases in both runs"
     if not found:
         return _empty(title, no_pairs_words(comparison))
-    same = f"; {n_same} that moved in no case are not drawn" if n_same else ""
+    are = "is" if n_same == 1 else "are"
+    same = f"; {n_same} that moved in no case {are} not drawn" if n_same else ""
     return _pairs_and_deltas(rows, title, "figure", same)
 
 

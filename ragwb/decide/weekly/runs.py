@@ -67,7 +67,7 @@ def list_period(settings: Settings, span: Span, dataset: str | None) -> Listed:
             continue
         elif dataset is not None and entry.manifest.dataset_version != dataset:
             n_other += span.holds(at)
-        elif entry.is_experiment:
+        elif entry.made_by is not None:
             left_out += [LeftOut(entry.run_id, _EXPERIMENT)] if span.holds(at) else []
         elif at.date() < span.since:
             earlier += [entry] if entry.status == "sealed" else []
