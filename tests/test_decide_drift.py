@@ -18,7 +18,8 @@ from ragwb.decide.weekly.drift import _flips as flips
 from ragwb.decide.weekly.golden_changes import marks
 from ragwb.decide.weekly.series import dated_run, points_of
 from ragwb.decide.weekly.weeks import read_time
-from ragwb.runs.store import list_runs, load_run
+from ragwb.runs.listing import list_runs
+from ragwb.runs.store import load_run
 
 ALL = Week(strength=1.0)
 

@@ -14,8 +14,9 @@ from weekly_data import year as a_year
 from ragwb.decide.weekly.period import check_period, period
 from ragwb.errors import DataError, RunError, UsageError
 from ragwb.judge.standing import CALIBRATIONS
+from ragwb.runs.listing import list_runs
 from ragwb.runs.notes import Note, add_note
-from ragwb.runs.store import list_runs, load_run
+from ragwb.runs.store import load_run
 from ragwb.runs.writer import EXPERIMENT, MANIFEST
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

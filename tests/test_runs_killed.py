@@ -19,8 +19,9 @@ import ragwb
 from ragwb.cli import run as command_line
 from ragwb.errors import RunError
 from ragwb.runs.journal import JOURNAL
+from ragwb.runs.listing import list_runs
 from ragwb.runs.runner import run_retrieval
-from ragwb.runs.store import list_runs, load_run
+from ragwb.runs.store import load_run
 
 CHILD = Path(__file__).with_name("run_child.py")
 # The package as it stands in this checkout, installed or not.

@@ -8,7 +8,7 @@ from run_data import case, interrupted_run, run, service
 from ragwb.errors import RunError, UsageError
 from ragwb.runs.answered import score_answers
 from ragwb.runs.kinds import Asked, asked_of, kind_of, timed_of, without_answers
-from ragwb.runs.store import runs_in
+from ragwb.runs.listing import runs_in
 from ragwb.runs.tables import CASES
 
 

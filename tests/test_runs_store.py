@@ -13,7 +13,8 @@ from run_data import case, interrupted_run, service, settings
 from ragwb.errors import RunError, UsageError
 from ragwb.runs.baselines import BASELINES, load_baselines, save_baseline
 from ragwb.runs.journal import JOURNAL
-from ragwb.runs.store import Run, list_runs, load_run
+from ragwb.runs.listing import list_runs
+from ragwb.runs.store import Run, load_run
 from ragwb.runs.tables import CANDIDATES
 from ragwb.runs.writer import CONTENT, DERIVED, MANIFEST
 

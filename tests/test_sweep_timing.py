@@ -12,8 +12,9 @@ from loopback import json_reply
 from run_data import case, golden, interrupt_at, no_wait, service, settings
 
 from ragwb.errors import AccessError, MetricError, ReplyError, RunError, UsageError
+from ragwb.runs.listing import list_runs
 from ragwb.runs.runner import run_retrieval
-from ragwb.runs.store import list_runs, load_run
+from ragwb.runs.store import load_run
 from ragwb.sweep.timing import SEED, drawn_blocks, measure_ks
 
 TWO = [case(0), case(1)]

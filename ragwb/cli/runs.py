@@ -15,7 +15,8 @@ from ragwb.errors import RunError, UsageError
 from ragwb.html import plain, terminal_json
 
 if TYPE_CHECKING:
-    from ragwb.runs.store import Run, RunEntry
+    from ragwb.runs.listing import RunEntry
+    from ragwb.runs.store import Run
 
 runs_app = typer.Typer(no_args_is_help=True)
 
@@ -37,7 +38,7 @@ def list_command(output: OutputFormat = Format.table) -> None:
     experiment that a run belongs to.
     """
     from ragwb.runs.baselines import load_baselines
-    from ragwb.runs.store import list_runs
+    from ragwb.runs.listing import list_runs
     from ragwb.settings import load_settings
 
     settings = load_settings()

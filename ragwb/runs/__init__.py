@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from ragwb.lazy import load_lazily
 
 if TYPE_CHECKING:
+    from ragwb.runs.listing import list_runs
     from ragwb.runs.manifest import RunManifest, diff_manifests
     from ragwb.runs.reanswering import answer_from_run
     from ragwb.runs.results import Result, StageList
     from ragwb.runs.runner import run_answers, run_retrieval
     from ragwb.runs.scoring import score
-    from ragwb.runs.store import Run, list_runs, load_run
+    from ragwb.runs.store import Run, load_run
     from ragwb.runs.tables import write_tables
     from ragwb.runs.writer import write_run
 
@@ -29,7 +30,7 @@ _HOME = {
     "StageList": "results",
     "answer_from_run": "reanswering",
     "diff_manifests": "manifest",
-    "list_runs": "store",
+    "list_runs": "listing",
     "load_run": "store",
     "run_answers": "runner",
     "run_retrieval": "runner",

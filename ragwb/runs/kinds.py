@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ragwb.errors import RunError, UsageError
-from ragwb.runs.store import Run, RunEntry, runs_in
+from ragwb.runs.listing import RunEntry, runs_in
+from ragwb.runs.store import Run
 from ragwb.runs.tables import CASES
 
 Kind = Literal["retrieval", "answers"]

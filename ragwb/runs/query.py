@@ -19,10 +19,11 @@ from pyarrow.fs import LocalFileSystem
 from ragwb.errors import RunError, UsageError
 from ragwb.measure.hits import FILES, GROUPS
 from ragwb.runs.baselines import load_baselines
+from ragwb.runs.listing import list_runs
 from ragwb.runs.manifest import RunManifest
 from ragwb.runs.scoring import score
 from ragwb.runs.sql import BATCH_ROWS, connect, errors_in_words, memory_of, stoppable, too_large
-from ragwb.runs.store import Run, list_runs
+from ragwb.runs.store import Run
 from ragwb.runs.tables import CANDIDATES, CANDIDATES_SCHEMA, CASES_SCHEMA
 from ragwb.settings import Settings, load_settings
 

@@ -20,6 +20,7 @@ from ragwb.runs.evidence import Seen, complete_chunks, explain_lost, resolve_gol
 from ragwb.runs.files import disk_faults
 from ragwb.runs.id_space import check_id_space
 from ragwb.runs.journal import JOURNAL, Journal, locked
+from ragwb.runs.listing import load_manifest
 from ragwb.runs.manifest import RunManifest, diff_manifests
 from ragwb.runs.results import Result, result_from_line
 from ragwb.runs.starting import (
@@ -29,7 +30,7 @@ from ragwb.runs.starting import (
     new_manifest,
     questions_of,
 )
-from ragwb.runs.store import Run, find_run, load_golden, load_manifest
+from ragwb.runs.store import Run, find_run, load_golden
 from ragwb.runs.tables import write_tables
 from ragwb.runs.writer import (
     EXPLAIN,

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import pandas as pd
 import pyarrow as pa
@@ -19,7 +19,6 @@ import pydantic_core
 from pydantic import TypeAdapter, ValidationError
 
 from ragwb.errors import RunError
-from ragwb.files import read_text
 from ragwb.golden.passages import ResolvedCase
 from ragwb.html import escape, plain, table
 from ragwb.measure.coverage import load_coverage
@@ -30,9 +29,10 @@ from ragwb.records import Explanation
 from ragwb.runs.baselines import load_baselines
 from ragwb.runs.far import FarPath, far_folder, is_far
 from ragwb.runs.journal import JOURNAL
+from ragwb.runs.listing import first_fault, list_runs, load_manifest
 from ragwb.runs.manifest import RUN_ID_PATTERN, RunManifest
 from ragwb.runs.tables import ADDED, CANDIDATES, CASES, CHUNKS, FILTERED, SCHEMAS
-from ragwb.runs.writer import EXPERIMENT, EXPLAIN, GOLDEN, MANIFEST, SERVICE, folder_hash
+from ragwb.runs.writer import EXPLAIN, GOLDEN, MANIFEST, SERVICE, folder_hash
 from ragwb.settings import Settings, load_settings
 
 LATEST = "latest"
@@ -172,42 +172,6 @@ class Run:
         return frame
 
 
-@dataclass(frozen=True, slots=True)
-class RunEntry:
-    """A run in a list: sealed, unfinished (it can be resumed) or broken (it cannot be read)."""
-
-    run_id: str
-    status: Literal["sealed", "unfinished", "broken"]
-    manifest: RunManifest | None
-    path: Path
-
-    @property
-    def made_by(self) -> str | None:
-        """The experiment that made it, such as `ragwb sweep k`; None for a run of its own."""
-        path = self.path / EXPERIMENT
-        if not path.exists():
-            return None
-        try:
-            said = json.loads(read_text(path, RunError))
-        except (RunError, ValueError, RecursionError):
-            said = None
-        named = said.get("made_by") if isinstance(said, dict) else None
-        return str(named or "an experiment")
-
-
-def list_runs(settings: Settings | None = None) -> list[RunEntry]:
-    """All run folders, the newest first, broken ones last."""
-    return runs_in((settings or load_settings()).runs_dir)
-
-
-def runs_in(folder: Path) -> list[RunEntry]:
-    """The run folders in a folder, the newest first, broken ones last; none where it is far."""
-    if not folder.is_dir():
-        return []
-    entries = [_entry(path) for path in sorted(folder.iterdir()) if path.is_dir()]
-    return sorted(entries, key=_age, reverse=True)
-
-
 def load_run(
     ref: str | Path, settings: Settings | None = None, *, verify: bool | None = None
 ) -> Run:
@@ -281,24 +245,6 @@ def find_run(ref: str | Path, settings: Settings | None = None) -> Path:
     return _by_prefix(settings, text)
 
 
-def load_manifest(folder: Path) -> RunManifest:
-    """The manifest of a run folder.
-
-    Raises:
-        RunError: it is absent or not a manifest.
-    """
-    path = folder / MANIFEST
-    try:
-        return RunManifest.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise RunError(f"{path}: {error.strerror}; this is no run folder") from error
-    except ValidationError as error:
-        said = _validation(error)
-        if any(fault["type"] == "extra_forbidden" for fault in error.errors()):
-            said += "; written by a newer ragwb: update ragwb"
-        raise RunError(f"{path}: {said}") from error
-
-
 def load_golden(folder: Path) -> list[ResolvedCase]:
     """The resolved cases of a run folder, finished or not.
 
@@ -312,7 +258,7 @@ def load_golden(folder: Path) -> list[ResolvedCase]:
             try:
                 cases.append(ResolvedCase.model_validate_json(line))
             except ValidationError as error:
-                raise RunError(f"{path}:{number}: {_validation(error)}") from error
+                raise RunError(f"{path}:{number}: {first_fault(error)}") from error
     return cases
 
 
@@ -344,18 +290,6 @@ def _explained(path: Path, number: int, line: bytes) -> Explained:
         return _ONE_EXPLAINED.validate_json(line)
     except ValidationError as error:
         raise RunError(f"{path}:{number}: not an explanation; remove the line") from error
-
-
-def _entry(path: Path) -> RunEntry:
-    try:
-        manifest = load_manifest(path)
-    except RunError:
-        return RunEntry(path.name, "broken", None, path)
-    return RunEntry(path.name, "sealed" if manifest.sealed else "unfinished", manifest, path)
-
-
-def _age(entry: RunEntry) -> tuple[str, str]:
-    return (entry.manifest.created_at if entry.manifest else "", entry.run_id)
 
 
 def _folder_at(path: Path) -> Path:
@@ -390,12 +324,6 @@ def _by_prefix(settings: Settings, prefix: str) -> Path:
         raise RunError(f"no run {prefix!r} in {settings.runs_dir}: ragwb runs list shows them")
     named = some([entry.run_id for entry in found], 3)
     raise RunError(f"{prefix!r} is the beginning of {len(found)} runs: {named}; type more of it")
-
-
-def _validation(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return plain(f"{where}: {first['msg']}" if where else first["msg"], width=160)
 
 
 def _first_line(error: Exception) -> str:

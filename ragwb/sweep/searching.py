@@ -12,9 +12,10 @@ from typing import Any
 from ragwb.golden.dataset import Dataset
 from ragwb.golden.passages import ResolvedCase, resolve_dataset, watch_forbidden
 from ragwb.records import Chunk, ServiceManifest
+from ragwb.runs.listing import load_manifest
 from ragwb.runs.manifest import RunManifest, package_versions, service_fields
 from ragwb.runs.results import ChunkText, Result, result_from_reply
-from ragwb.runs.store import Run, load_manifest
+from ragwb.runs.store import Run
 from ragwb.runs.writer import asked_cases, new_run_id, write_run
 from ragwb.service.index import Index
 from ragwb.service.pipeline import Pipeline, retrieve

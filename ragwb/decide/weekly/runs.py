@@ -9,7 +9,8 @@ from datetime import datetime
 from ragwb.decide.weekly.series import DatedRun, LeftOut, dated_run, is_same_line
 from ragwb.decide.weekly.weeks import Span, read_time
 from ragwb.errors import RagwbError
-from ragwb.runs.store import RunEntry, list_runs, load_run
+from ragwb.runs.listing import RunEntry, list_runs
+from ragwb.runs.store import load_run
 from ragwb.settings import Settings
 
 _MOST_TRIED = 20  # runs from before the period, in search of one to hold the first week against

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragwb.measure.cost import percentile
+from ragwb.runs.listing import runs_in
 from ragwb.runs.manifest import RunManifest, diff_manifests
-from ragwb.runs.store import Run, runs_in
+from ragwb.runs.store import Run
 from ragwb.triage.whatif.changes import Change
 
 _QUANTILE = 0.95
