@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,15 @@ def test_list_tells_kinds_and_states_apart(runs: list[Run], tmp_path: Path) -> N
     assert said[answered.run_id] == ("answers", "sealed", 0)
     assert said[failed.run_id] == (None, "incomplete", 1)
     assert said["broken"] == (None, "broken", None)
+
+
+def test_list_does_not_wait_for_a_pipe(runs: list[Run], tmp_path: Path) -> None:
+    (tmp_path / "home" / "runs" / "piped").mkdir()
+    os.mkfifo(tmp_path / "home" / "runs" / "piped" / "manifest.json")
+    os.mkfifo(runs[0].path / EXPERIMENT)
+    rows = json.loads(output("list", "--format", "json"))
+    assert [row["status"] for row in rows] == [*["sealed"] * 3, "broken"]
+    assert [row["made_by"] for row in rows[2:]] == ["an experiment", None]
 
 
 def test_list_names_the_experiment_that_made_a_run(runs: list[Run]) -> None:

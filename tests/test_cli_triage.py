@@ -329,7 +329,7 @@ def test_explanations_that_are_no_plain_file_are_one_line(triage, run):
     os.mkfifo(run.path / EXPLAIN)
     code, out, err = triage("--offline")
     assert (code, out) == (2, "")
-    assert "explain.jsonl: not a plain file; move it away" in err
+    assert "explain.jsonl: not a plain file; this run is not whole" in err
 
 
 def test_the_plain_endpoint_gives_ranks_and_what_is_not_observed(home, capfd):

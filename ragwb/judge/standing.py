@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from ragwb.errors import DataError, UsageError
-from ragwb.files import write_whole
+from ragwb.files import read_bytes, write_whole
 from ragwb.html import plain
 from ragwb.judge.calibration import Calibration
 from ragwb.judge.rubric import Rubric
@@ -157,7 +157,7 @@ def load_records(path: Path) -> list[CalibrationRecord]:
         DataError: the file is broken.
     """
     try:
-        return _RECORDS.validate_json(path.read_bytes()) if path.exists() else []
+        return _RECORDS.validate_json(read_bytes(path)) if path.exists() else []
     except OSError as error:
         raise DataError(f"{path}: {error.strerror}") from error
     except ValidationError as error:

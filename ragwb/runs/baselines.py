@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from ragwb.errors import RunError, UsageError
-from ragwb.files import write_whole
+from ragwb.files import read_bytes, write_whole
 from ragwb.html import plain
 from ragwb.runs.files import disk_faults
 from ragwb.runs.manifest import RUN_ID_PATTERN
@@ -25,7 +25,7 @@ def load_baselines(settings: Settings) -> dict[str, str]:
     """
     path = settings.home / BASELINES
     try:
-        names = json.loads(path.read_bytes())
+        names = json.loads(read_bytes(path))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:

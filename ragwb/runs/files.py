@@ -6,20 +6,30 @@ import errno
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 
 from ragwb.errors import RunError
 
 
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file in hex.
+def open_part(path: Path) -> BufferedReader:
+    """A file of a run folder, which may come from somebody else, for reading.
 
     Raises:
         OSError: it cannot be read, or is no plain file: a pipe or a device would never end.
     """
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "not a plain file", str(path))
-    with path.open("rb") as file:
+    return path.open("rb")
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file in hex.
+
+    Raises:
+        OSError: as of `open_part`.
+    """
+    with open_part(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

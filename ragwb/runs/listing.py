@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from ragwb.errors import RunError
 from ragwb.files import read_text
 from ragwb.html import plain
+from ragwb.runs.files import open_part
 from ragwb.runs.manifest import RunManifest
 from ragwb.runs.writer import EXPERIMENT, MANIFEST
 from ragwb.settings import Settings, load_settings
@@ -61,7 +62,8 @@ def load_manifest(folder: Path) -> RunManifest:
     """
     path = folder / MANIFEST
     try:
-        return RunManifest.model_validate_json(path.read_bytes())
+        with open_part(path) as file:
+            return RunManifest.model_validate_json(file.read())
     except OSError as error:
         raise RunError(f"{path}: {error.strerror}; this is no run folder") from error
     except ValidationError as error:

@@ -15,6 +15,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from ragwb.errors import RunError, UsageError
 from ragwb.html import plain, terminal_json, visible
+from ragwb.runs.files import open_part
 from ragwb.runs.sidecar import append_lines
 from ragwb.runs.store import Run
 from ragwb.settings import Settings, load_settings
@@ -95,12 +96,11 @@ def load_notes(run: Run) -> list[Note]:
     path = run.path / NOTES
     if not path.exists():
         return []
-    if not path.is_file():
-        raise RunError(f"{path}: not a plain file; move it away")
     try:
-        lines = path.read_bytes().splitlines()
+        with open_part(path) as file:
+            lines = file.read().splitlines()
     except OSError as error:
-        raise RunError(f"{path}: {error.strerror}; make it readable") from error
+        raise RunError(f"{path}: {error.strerror}; make it readable, or move it away") from error
     return [_note(path, number, line) for number, line in enumerate(lines, 1)]
 
 

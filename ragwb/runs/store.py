@@ -28,6 +28,7 @@ from ragwb.measure.listed import some
 from ragwb.records import Explanation
 from ragwb.runs.baselines import load_baselines
 from ragwb.runs.far import FarPath, far_folder, is_far
+from ragwb.runs.files import open_part
 from ragwb.runs.journal import JOURNAL
 from ragwb.runs.listing import first_fault, list_runs, load_manifest
 from ragwb.runs.manifest import RUN_ID_PATTERN, RunManifest
@@ -123,7 +124,8 @@ class Run:
         """The service's manifest in its own words; empty when it has none."""
         path = self.path / SERVICE
         try:
-            said: dict[str, Any] = json.loads(path.read_bytes())
+            with open_part(path) as file:
+                said: dict[str, Any] = json.loads(file.read())
         except (OSError, ValueError, RecursionError) as error:
             raise RunError(f"{path}: cannot be read: {_first_line(error)}") from error
         return said
@@ -275,14 +277,11 @@ def collector_paused() -> Iterator[None]:
 
 
 def _numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    # A run folder may come from somebody else: a pipe or a device would never end.
-    if path.exists() and not path.is_file():
-        raise RunError(f"{path}: not a plain file; move it away")
     try:
-        with path.open("rb") as file:
+        with open_part(path) as file:
             yield from enumerate(file, 1)
     except OSError as error:
-        raise RunError(f"{path}: {error.strerror}; this run is not whole") from error
+        raise RunError(f"{path}: {error.strerror}; this run is not whole: copy it again") from error
 
 
 def _explained(path: Path, number: int, line: bytes) -> Explained:
