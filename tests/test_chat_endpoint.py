@@ -13,7 +13,8 @@ import pytest
 from chat_fake import PATH, URL, FakeModel, client, completion
 from loopback import json_reply
 
-from ragwb.chat.endpoint import LARGEST_BODY, ChatClient, ChatModel
+from ragwb.chat.connection import LARGEST_BODY
+from ragwb.chat.endpoint import ChatClient, ChatModel
 from ragwb.errors import AccessError, ReplyError, UnreachableError, UsageError
 
 ASKED = [{"role": "user", "content": "几天到账？"}]
@@ -132,7 +133,7 @@ def test_other_refusals_are_not_asked_again(status, said):
 
 def test_a_redirect_is_not_followed():
     fake = FakeModel([json_reply({}, 302, location="http://elsewhere.example/")])
-    with pytest.raises(ReplyError, match="302"):
+    with pytest.raises(ReplyError, match="302; a redirect is not followed"):
         client(fake).complete(ASKED)
     assert len(fake.asked) == 1
 

@@ -90,6 +90,10 @@ def test_openai_without_the_named_key_is_refused(tmp_path: Path) -> None:
         httpx.Response(200, json={"data": []}),
         httpx.Response(200, json={"data": [{"embedding": ["x"]}]}),
         httpx.Response(200, json=[]),
+        httpx.Response(200, json={"data": [{"embedding": [1e300]}]}),
+        httpx.Response(200, text='{"data": [{"embedding": [NaN]}]}'),
+        httpx.Response(200, text='{"data": [{"embedding": [1' + "0" * 400 + "]}]}"),
+        httpx.Response(307, headers={"location": "http://elsewhere.test"}),
     ],
 )
 def test_openai_with_another_reply_is_an_error(response: httpx.Response, tmp_path: Path) -> None:
@@ -99,12 +103,35 @@ def test_openai_with_another_reply_is_an_error(response: httpx.Response, tmp_pat
         load_embedder(openai_settings(tmp_path), transport=transport)
 
 
-def test_openai_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
+def test_openai_that_does_not_answer_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused", request=request)
 
-    with pytest.raises(UnreachableError, match="ConnectError"):
+    monkeypatch.setattr("ragwb.retry.FIRST_DELAY_S", 0)
+    with pytest.raises(UnreachableError, match=r"is the endpoint started.*4 attempts"):
         load_embedder(openai_settings(tmp_path), transport=httpx.MockTransport(refuse))
+
+
+def test_openai_that_is_busy_is_asked_again(tmp_path: Path) -> None:
+    replies = [httpx.Response(status, headers={"retry-after": "0"}) for status in (429, 503)]
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        return replies.pop() if replies else reply(request)
+
+    embedder = load_embedder(openai_settings(tmp_path), transport=httpx.MockTransport(handler))
+    assert (embedder.dimensions, replies) == (2, [])
+
+
+def test_openai_that_changes_its_dimensions_is_an_error(tmp_path: Path) -> None:
+    def handler(request: httpx.Request) -> httpx.Response:
+        texts = json.loads(request.content)["input"]
+        return httpx.Response(200, json={"data": [{"embedding": [1.0] * len(t)} for t in texts]})
+
+    embedder = load_embedder(openai_settings(tmp_path), transport=httpx.MockTransport(handler))
+    with pytest.raises(ReplyError, match="vectors of 3 dimensions, 1 before"):
+        embedder.encode(["abc"], "passage")
 
 
 def test_folder_that_is_not_there_is_named(tmp_path: Path) -> None:

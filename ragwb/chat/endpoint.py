@@ -1,9 +1,4 @@
-"""The client of any OpenAI-compatible chat endpoint: one call that ends, and one line per fault.
-
-As with the calls of the protocol, a call that is cut off or answered 429, 502, 503 or 504 is made
-again, never earlier than `Retry-After` says; a deadline that passes and a 500 are not. Redirects
-are not followed, since the key would go with them, and the key is taken out of all that is said.
-"""
+"""A model behind an OpenAI-compatible chat endpoint: what it is asked, and what it wrote."""
 
 from __future__ import annotations
 
@@ -15,18 +10,11 @@ from typing import Any
 import httpx
 import pydantic_core
 
-from ragwb.chat.reply import WRONG_SHAPE
-from ragwb.errors import AccessError, ReplyError, SourceError, UnreachableError, UsageError
-from ragwb.html import plain
-from ragwb.retry import MAX_ATTEMPTS, RETRIED_STATUS, refused_wait, retry_delay
-from ragwb.secrets import Secrets, key_from_environment
+from ragwb.chat.connection import DEFAULT_TIMEOUT_S, Connection, Reply, check_endpoint
+from ragwb.errors import UsageError
 
 PATH = "/v1/chat/completions"
-# An answer has some thousand characters; a body beyond is a fault.
-LARGEST_BODY = 8 * 1024 * 1024
-DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_MAX_TOKENS = 1024
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 # A role and a content.
 Message = Mapping[str, str]
@@ -91,13 +79,6 @@ class Completion:
     waited_ms: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    error: SourceError
-    again: bool = False
-    retry_after: str | None = None
-
-
 class ChatClient:
     """The connection to one model; safe to call from several threads.
 
@@ -118,16 +99,12 @@ class ChatClient:
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self.model = model
-        self._sleep = sleep
-        self._secrets = Secrets()
-        url = httpx.URL(model.address)
-        self._client = httpx.Client(
-            headers={**_key_header(model.key_env, self._secrets), "accept-encoding": "identity"},
-            timeout=model.timeout_s,
+        self._connection = Connection(
+            model.address,
+            key_env=model.key_env,
+            timeout_s=model.timeout_s,
             transport=transport,
-            follow_redirects=False,
-            # A proxy for the outside world must not get the calls to this very machine.
-            trust_env=not (url.scheme == "http" and url.host in _LOOPBACK),
+            sleep=sleep,
         )
 
     def __enter__(self) -> ChatClient:
@@ -138,7 +115,7 @@ class ChatClient:
 
     def close(self) -> None:
         """Close the connection."""
-        self._client.close()
+        self._connection.close()
 
     def complete(
         self, messages: Sequence[Message], *, response_format: Mapping[str, Any] | None = None
@@ -154,26 +131,7 @@ class ChatClient:
             AccessError: 401 or 403.
             ReplyError: any other status than 2xx, or no chat completion.
         """
-        body = self._request(messages, response_format)
-        slept = 0.0
-        began = time.perf_counter()
-        for attempt in range(1, MAX_ATTEMPTS + 1):
-            sent = time.perf_counter()
-            outcome = self._attempt(body)
-            if isinstance(outcome, bytes):
-                spent = (time.perf_counter() - sent) * 1000
-                waited = (sent - began) * 1000 if attempt > 1 else 0.0
-                return self._read(outcome, attempt, spent, waited)
-            failure = outcome
-            if not failure.again or attempt == MAX_ATTEMPTS:
-                break
-            delay = retry_delay(attempt, failure.retry_after)
-            if (refused := refused_wait(delay, slept)) is not None:
-                failure.error.args = (f"{failure.error}; {refused}",)
-                break
-            slept += delay
-            self._sleep(delay)
-        raise self._finished(failure.error, attempt)
+        return self._read(self._connection.post(self._request(messages, response_format)))
 
     def _request(
         self, messages: Sequence[Message], response_format: Mapping[str, Any] | None
@@ -191,95 +149,25 @@ class ChatClient:
             body["response_format"] = dict(response_format)
         return body
 
-    def _attempt(self, body: Mapping[str, Any]) -> bytes | _Failure:
-        call = f"POST {self.model.address}"
+    def _read(self, reply: Reply) -> Completion:
         try:
-            with self._client.stream("POST", self.model.address, json=body) as response:
-                read = self._body(response, call)
-                if response.is_success:
-                    return _as_json(response, read, call)
-                return self._refusal(call, response, read)
-        except ReplyError as error:
-            return _Failure(error)
-        except (httpx.TimeoutException, TimeoutError):
-            said = f"{call}: no whole answer in {self.model.timeout_s:g} s"
-            return _Failure(UnreachableError(said))
-        except httpx.ConnectError as error:
-            said = f"{call}: no connection ({self._quote(error)}); is the endpoint started?"
-            return _Failure(UnreachableError(said), again=True)
-        except httpx.TransportError as error:
-            said = f"{call}: the connection was cut off ({self._quote(error)})"
-            return _Failure(UnreachableError(said), again=True)
-
-    def _body(self, response: httpx.Response, call: str) -> bytes:
-        """The whole body; the deadline holds for all of it, however slowly it drips."""
-        ends = time.perf_counter() + self.model.timeout_s
-        coding = response.headers.get("content-encoding", "identity")
-        if coding != "identity":
-            raise ReplyError(f"{call}: a body in the coding {plain(coding, width=40)!r}, unasked")
-        body = bytearray()
-        for piece in response.stream:  # type: ignore[union-attr]  # sync: a Client's
-            body += piece
-            if len(body) > LARGEST_BODY:
-                raise ReplyError(f"{call}: a body of more than {LARGEST_BODY // 2**20} MiB")
-            if time.perf_counter() > ends:
-                raise TimeoutError
-        return bytes(body)
-
-    def _refusal(self, call: str, response: httpx.Response, body: bytes) -> _Failure:
-        status = response.status_code
-        detail = self._quote(_detail(body))
-        said = f"{call}: {status}" + (f" ({detail})" if detail else "")
-        if status in {401, 403}:
-            help_ = "is the key the right one?" if self.model.key_env else "it needs a key"
-            return _Failure(AccessError(f"{said}; {help_}", status=status))
-        if status == 404:
-            said += "; is the address the part before /v1, and the model there?"
-        return _Failure(
-            ReplyError(said, status=status),
-            again=status in RETRIED_STATUS,
-            retry_after=response.headers.get("retry-after"),
-        )
-
-    def _read(self, body: bytes, attempt: int, spent: float, waited: float) -> Completion:
-        try:
-            said = pydantic_core.from_json(body)
+            said = pydantic_core.from_json(reply.body)
             choice = said["choices"][0]
             message = choice["message"]
             text = message.get("content") or message.get("refusal") or ""
             usage = said.get("usage") or {}
             return Completion(
-                text=self._secrets.scrub(_text(text)),
+                text=self._connection.scrub(_text(text)),
                 finish_reason=_word(choice.get("finish_reason")),
                 model=_word(said.get("model")),
                 prompt_tokens=_count(usage.get("prompt_tokens")),
                 completion_tokens=_count(usage.get("completion_tokens")),
-                attempts=attempt,
-                latency_ms=spent,
-                waited_ms=waited,
+                attempts=reply.attempts,
+                latency_ms=reply.latency_ms,
+                waited_ms=reply.waited_ms,
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
-            call = f"POST {self.model.address}"
-            raise self._finished(
-                ReplyError(f"{call}: {WRONG_SHAPE}: not a chat completion"), attempt
-            ) from error
-
-    def _quote(self, text: object, *, width: int = 200) -> str:
-        # Scrubbed before it is cut, so that no part of a key is left at the end.
-        return plain(self._secrets.scrub(str(text)), width=width)
-
-    def _finished(self, error: SourceError, attempts: int) -> SourceError:
-        error.attempts = attempts
-        said = f"{error}; {attempts} attempts" if attempts > 1 else str(error)
-        error.args = (self._secrets.scrub(said),)
-        return error
-
-
-def _as_json(response: httpx.Response, body: bytes, call: str) -> bytes | _Failure:
-    kind = response.headers.get("content-type", "").split(";")[0].strip().lower()
-    if kind == "text/event-stream":
-        return _Failure(ReplyError(f"{call}: a stream of events, where one reply was asked for"))
-    return body
+            raise self._connection.wrong_shape("not a chat completion", reply.attempts) from error
 
 
 def _text(content: Any) -> str:
@@ -297,52 +185,6 @@ def _count(value: Any) -> int | None:
 
 def _word(value: Any) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _detail(body: bytes) -> str:
-    """What an error's body says in words, or nothing."""
-    try:
-        said = pydantic_core.from_json(body[:65536])
-    except ValueError:
-        return ""
-    for name in ("error", "detail", "message"):
-        found = said.get(name) if isinstance(said, dict) else None
-        if isinstance(found, dict):
-            found = found.get("message")
-        if isinstance(found, str) and found:
-            return found
-    return ""
-
-
-def _key_header(variable: str | None, secrets: Secrets) -> dict[str, str]:
-    if variable is None:
-        return {}
-    key = key_from_environment(variable)
-    secrets.add(key)
-    return {"authorization": f"Bearer {key}"}
-
-
-def check_endpoint(text: str, what: str) -> None:
-    """Refuse an address that is none of http, or that carries a secret.
-
-    Args:
-        text: the part before `/v1`.
-        what: whose it is, such as "the chat endpoint".
-
-    Raises:
-        UsageError: it is something else; the address itself is not repeated.
-    """
-    try:
-        url = httpx.URL(text)
-    except (httpx.InvalidURL, ValueError, TypeError) as error:
-        raise UsageError(f"{what}'s address cannot be read: give http://host") from error
-    if url.scheme not in {"http", "https"} or not url.host:
-        raise UsageError(f"{what}'s address is no http address: give http://host")
-    if url.userinfo or url.query or url.fragment:
-        raise UsageError(
-            f"{what}'s address carries credentials or a query: give only scheme, host "
-            "and path, and the key by an environment variable"
-        )
 
 
 def _check_number(name: str, value: float, low: float, high: float) -> None:

@@ -307,7 +307,7 @@ def _check_embedder(config: ServiceConfig) -> None:
     if config.embedder == "openai" and not (config.embedding_url and config.embedding_model):
         raise UsageError("embedder openai needs embedding_url and embedding_model")
     if config.embedding_url is not None:
-        from ragwb.chat.endpoint import check_endpoint
+        from ragwb.chat.connection import check_endpoint
 
         check_endpoint(config.embedding_url, "the embedding endpoint")
     if config.embedder == "folder" and not config.embedding_model:

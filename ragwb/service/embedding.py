@@ -20,9 +20,10 @@ from typing import Any, Literal
 import httpx
 import numpy as np
 import numpy.typing as npt
+import pydantic_core
 
-from ragwb.errors import MissingExtraError, ReplyError, UnreachableError, UsageError
-from ragwb.secrets import key_from_environment
+from ragwb.chat.connection import Connection
+from ragwb.errors import MissingExtraError, UsageError
 from ragwb.service.config import ServiceConfig
 
 Vectors = npt.NDArray[np.float32]
@@ -32,7 +33,8 @@ Progress = Callable[[str, int, int], None]
 
 HASH_DIMENSIONS = 256
 BATCH = 16
-_REMOTE_TIMEOUT_S = 60.0
+# Some thousand questions at once, each a thousand numbers of twenty signs.
+_LARGEST_BODY = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,38 +178,39 @@ def _folder_digest(folder: Path) -> str:
 def _openai(config: ServiceConfig, transport: httpx.BaseTransport | None) -> Embedder:
     base = (config.embedding_url or "").rstrip("/").removesuffix("/v1")
     model = config.embedding_model or ""
-    headers = _key_header(config.embedding_key_env)
 
-    def encode(texts: Sequence[str], kind: Kind) -> Vectors:  # noqa: ARG001 - the API has one kind
-        # A client a call: an embedder has no end at which a shared one could be closed.
-        with httpx.Client(
-            headers=headers, timeout=_REMOTE_TIMEOUT_S, transport=transport
-        ) as client:
-            return _unit(_ask(client, f"{base}/v1/embeddings", model, texts))
+    def ask(texts: Sequence[str], dimensions: int | None = None) -> Vectors:
+        # A connection a call: an embedder has no end at which a shared one could be closed.
+        with Connection(
+            f"{base}/v1/embeddings",
+            key_env=config.embedding_key_env,
+            largest=_LARGEST_BODY,
+            transport=transport,
+        ) as connection:
+            reply = connection.post({"model": model, "input": list(texts)})
+            try:
+                return _unit(_rows(reply.body, len(texts), dimensions))
+            except ValueError as error:
+                raise connection.wrong_shape(str(error), reply.attempts) from error
 
-    return Embedder(model, int(encode(["a"], "query").shape[1]), encode)
+    dimensions = int(ask(["a"]).shape[1])
+    return Embedder(model, dimensions, lambda texts, _: ask(texts, dimensions))
 
 
-def _key_header(variable: str | None) -> dict[str, str]:
-    if variable is None:
-        return {}
-    return {"Authorization": f"Bearer {key_from_environment(variable)}"}
-
-
-def _ask(client: httpx.Client, url: str, model: str, texts: Sequence[str]) -> Vectors:
+def _rows(body: bytes, n_texts: int, dimensions: int | None) -> Vectors:
+    """The vectors of a reply in the order of the texts; a ValueError says what it is instead."""
     try:
-        reply = client.post(url, json={"model": model, "input": list(texts)})
-    except httpx.HTTPError as error:
-        raise UnreachableError(f"POST {url}: {type(error).__name__}; is it running?") from error
-    if reply.status_code != httpx.codes.OK:
-        raise ReplyError(f"POST {url}: status {reply.status_code}", status=reply.status_code)
-    try:
-        rows = sorted(reply.json()["data"], key=lambda row: row.get("index", 0))
-        vectors: Vectors = np.asarray([row["embedding"] for row in rows], dtype=np.float32)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ReplyError(f"POST {url}: not an embeddings reply") from error
-    if vectors.ndim != 2 or len(vectors) != len(texts):
-        raise ReplyError(f"POST {url}: {len(rows)} vectors for {len(texts)} texts")
+        rows = sorted(pydantic_core.from_json(body)["data"], key=lambda row: row.get("index", 0))
+        with np.errstate(over="ignore"):  # what is too large for a float32 is no number below
+            vectors: Vectors = np.asarray([row["embedding"] for row in rows], dtype=np.float32)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise ValueError("not an embeddings reply") from error
+    if vectors.ndim != 2 or len(vectors) != n_texts:
+        raise ValueError(f"{len(rows)} vectors for {n_texts} texts")
+    if dimensions is not None and vectors.shape[1] != dimensions:
+        raise ValueError(f"vectors of {vectors.shape[1]} dimensions, {dimensions} before")
+    if not np.isfinite(vectors).all():
+        raise ValueError("a vector holds what is no finite number")
     return vectors
 
 
