@@ -168,7 +168,7 @@ def test_a_criterion_that_the_rubric_has_not_is_refused(tmp_path):
 
 def test_labels_of_unknown_items_are_refused(tmp_path):
     path = csv_file(tmp_path, HEAD, ("a", "甲", "1"), ("z", "甲", "1"))
-    with pytest.raises(DataError, match="labels of 1 items that the run does not know: z"):
+    with pytest.raises(DataError, match="labels of 1 item that the run does not know: z"):
         check_known(load_labels(path), ["a"], where="the run")
 
 

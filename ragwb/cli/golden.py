@@ -11,6 +11,7 @@ import typer
 from ragwb.cli.options import Format, OutputFormat, print_json, print_rows
 from ragwb.errors import GoldenError, UsageError
 from ragwb.html import plain
+from ragwb.measure.listed import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -237,7 +238,7 @@ def _headline(
     resolved: Sequence[ResolvedCase] | None,
     findings: Sequence[dict[str, str]],
 ) -> str:
-    start = f"{dataset.path}: {dataset.version}, {len(dataset.cases)} cases, no fault"
+    start = f"{dataset.path}: {dataset.version}, {count(len(dataset.cases), 'case')}, no fault"
     if resolved is None:
         return plain(f"{start} (evidence not looked up: give --index DIR or --base-url URL)")
     kinds = Counter(row["finding"] for row in findings)

@@ -14,7 +14,7 @@ from ragwb.judge.rows import name_of, raise_faults, read_rows
 from ragwb.judge.rubric import MATERIAL
 from ragwb.judge.scale import Scale, Value, check_rating, read_value
 from ragwb.judge.tags import TAG, read_tags
-from ragwb.measure.listed import some
+from ragwb.measure.listed import count, some
 
 # What a sheet shows beside the labels, or what the annotator wrote beside them.
 SHOWN = frozenset({"answer_b", "comment"}).union(*MATERIAL.values())
@@ -127,7 +127,7 @@ def check_known(labels: Labels, item_ids: Sequence[str] | frozenset[str], *, whe
     if unknown:
         shown = ", ".join(plain(i, width=60) for i in unknown[:3])
         raise DataError(
-            f"labels of {len(unknown)} items that {where} does not know: {shown}"
+            f"labels of {count(len(unknown), 'item')} that {where} does not know: {shown}"
             f"{' …' if len(unknown) > 3 else ''}; are both files of the same sample?"
         )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragwb.html import escape, plain, table, tag
 from ragwb.judge.agreement import FIGURES, Figure
+from ragwb.measure.listed import count
 
 if TYPE_CHECKING:
     from ragwb.judge.calibration import Calibration
@@ -79,10 +80,10 @@ def slice_rows(calibration: Calibration) -> list[dict[str, object]]:
 def counts_line(calibration: Calibration) -> str:
     """How many items and labels, and what was left out and why."""
     parts = [
-        f"{calibration.n_labels} labels of {calibration.n_items} items by "
-        f"{len(calibration.annotators)} annotators"
+        f"{count(calibration.n_labels, 'label')} of {count(calibration.n_items, 'item')} by "
+        f"{count(len(calibration.annotators), 'annotator')}"
     ]
-    parts += [f"{n} items unscored ({why})" for why, n in calibration.n_unscored.items()]
+    parts += [f"{count(n, 'item')} unscored ({why})" for why, n in calibration.n_unscored.items()]
     if calibration.n_unlabelled:
         parts.append(f"{calibration.n_unlabelled} judged items without a label")
     if calibration.n_off_scale:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragwb.html import escape_markdown as md
+from ragwb.measure.listed import count
 from ragwb.report import chunking_sections as sections
 from ragwb.report.files import ReportFiles, write_files
 from ragwb.report.markdown import headline_lines, table_lines
@@ -43,7 +44,8 @@ def chunking_to_markdown(sweep: ChunkingSweep) -> str:
 
 
 def _lines(sweep: ChunkingSweep) -> Iterator[str]:
-    yield f"# Chunking sweep: {len(sweep.results)} points on the same {len(sweep.case_ids)} cases"
+    points, cases = count(len(sweep.results), "point"), count(len(sweep.case_ids), "case")
+    yield f"# Chunking sweep: {points} on the same {cases}"
     yield ""
     yield from headline_lines(sections.overview(sweep))
     for cut in sweep.cuts:

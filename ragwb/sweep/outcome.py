@@ -11,6 +11,7 @@ import pandas as pd
 
 from ragwb import html
 from ragwb.errors import UsageError
+from ragwb.measure.listed import count
 from ragwb.measure.shown import json_row, text_rows
 from ragwb.measure.statistics import RESAMPLES, SEED
 from ragwb.sweep.borders import Borders, Forbidden, borders_of, forbidden_of
@@ -261,7 +262,9 @@ class ChunkingSweep:
         return shown_rows(self, cut)
 
     def _title(self) -> str:
-        return f"{len(self.results)} points on the same {len(self.case_ids)} cases"
+        return (
+            f"{count(len(self.results), 'point')} on the same {count(len(self.case_ids), 'case')}"
+        )
 
     def _cut_dict(self, cut: Cut) -> dict[str, Any]:
         frames = {

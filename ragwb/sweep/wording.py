@@ -29,8 +29,8 @@ def words_of(sweep: ChunkingSweep) -> tuple[str, ...]:
 
 def _lines(sweep: ChunkingSweep) -> Iterator[str]:
     n_failed = len(sweep.failed)
-    counts = f"{len(sweep.results)} points, {n_failed} failed" if n_failed else ""
-    yield f"{counts or f'{len(sweep.results)} points'}; {_cases_words(sweep)}"
+    failed = f", {n_failed} failed" if n_failed else ""
+    yield f"{count(len(sweep.results), 'point')}{failed}; {_cases_words(sweep)}"
     if sweep.split is not None:
         yield sweep.split.words[:1].upper() + sweep.split.words[1:]
     if sweep.measured and sweep.case_ids:
@@ -53,7 +53,7 @@ def _lines(sweep: ChunkingSweep) -> Iterator[str]:
 
 def _cases_words(sweep: ChunkingSweep) -> str:
     part = {"all": "", "development": " to choose on", "held_out": " held out"}[sweep.part]
-    said = f"{len(sweep.case_ids)} cases{part}, the same at every point"
+    said = f"{count(len(sweep.case_ids), 'case')}{part}, the same at every point"
     left_out = sweep.left_out
     return f"{said}; {len(left_out)} left out: {some(list(left_out))}" if left_out else said
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragwb.html import visible
+from ragwb.measure.listed import count
 from ragwb.view.answer_charts import answer_figures
 from ragwb.view.compare_charts import compare_figures, compare_slices, quality_against_cost
 from ragwb.view.journey import rank_journey
@@ -76,7 +77,7 @@ def score_by_k(scores: Scores) -> alt.LayerChart:
     line = base.mark_line(strokeWidth=2).encode(x, y, colour)
     point = base.mark_point(filled=True, size=60, opacity=1).encode(x, y, colour, shape)
     title = alt.TitleParams(
-        f"Score against K, {n} cases", subtitle="band: 95 % bootstrap interval of recall"
+        f"Score against K, {count(n, 'case')}", subtitle="band: 95 % bootstrap interval of recall"
     )
     return alt.layer(band, line, point).properties(width=_WIDTH, height=260, title=title)
 

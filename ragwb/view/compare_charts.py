@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragwb.errors import UsageError
 from ragwb.html import visible
+from ragwb.measure.listed import count
 from ragwb.view.compare_reading import (
     CHANCE,
     NOT_TESTED,
@@ -60,7 +61,8 @@ def compare_figures(comparison: Comparison) -> alt.HConcatChart:
     found = [row for row in frame_rows(comparison.deltas()) if is_rate(row)]
     rows = [{**row, "name": row["metric"]} for row in found if reading(row) != "unchanged"]
     n_same = len(found) - len(rows)
-    title = f"{len(rows)} of {len(found)} figures moved, {len(comparison.pairs)} cases in both runs"
+    pairs = count(len(comparison.pairs), "case")
+    title = f"{len(rows)} of {len(found)} figures moved, {pairs} in both runs"
     if not found:
         return _empty(title, no_pairs_words(comparison))
     are = "is" if n_same == 1 else "are"
@@ -99,7 +101,7 @@ def compare_slices(
         raise UsageError(f"no figure {metric!r}; there are: {known}")
     rows = [row for row in rows if row["delta"] is not None]
     rows.sort(key=lambda row: row["delta"])
-    title = f"{metric} by {visible(by)}, {len(comparison.pairs)} cases in both runs"
+    title = f"{metric} by {visible(by)}, {count(len(comparison.pairs), 'case')} in both runs"
     if not found:
         return _empty(title, no_pairs_words(comparison))
     return _pairs_and_deltas(rows[:_MOST_SLICES], title, metric)
@@ -227,7 +229,7 @@ def quality_against_cost(comparison: Comparison, *, quality: str | None = None) 
     costs = [cost for cost in _COSTS if cost in rows and rows[cost]["delta"] is not None]
     costs = [cost for cost in costs if cost != "model_calls" or rows[cost]["delta"]]
     planes = [_plane(rows[name], rows[cost]) for cost in costs]
-    words = f"{name} against cost, {len(comparison.pairs)} cases in both runs"
+    words = f"{name} against cost, {count(len(comparison.pairs), 'case')} in both runs"
     subtitle = "box: 95 % intervals of the differences from the baseline"
     if rows[name]["delta"] is None:
         return _empty(words, f"{name}: {no_delta(rows[name])}")

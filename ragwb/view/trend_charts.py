@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragwb.html import visible
+from ragwb.measure.listed import count
 from ragwb.view.marks import chart_of
 from ragwb.view.theme import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, TRIAGE_COLOURS
 from ragwb.view.tracks import cut_to_width
@@ -46,7 +47,7 @@ def trend(series: Series, metric: str | None = None) -> alt.LayerChart:
     rows = _figure_rows(series, metric)
     n = rows[-1]["n"] if rows else 0
     subtitle = "band: 95 % interval" if any(row["low"] is not None for row in rows) else ""
-    title = f"{metric}, {len(series.points)} runs, {n} cases in the last"
+    title = f"{metric}, {count(len(series.points), 'run')}, {count(n, 'case')} in the last"
     return _line_chart(series, rows, metric, width=_WIDTH, height=190).properties(
         title=_title(title, subtitle, series)
     )
@@ -78,7 +79,7 @@ def trend_by_set(series: Series) -> alt.LayerChart:
     line = base.mark_line(strokeWidth=2).encode(y, colour)
     shape = alt.Shape("name:N", title=None, scale=alt.Scale(domain=said))
     point = base.mark_point(filled=True, size=_size(series), opacity=1).encode(y, colour, shape)
-    title = f"{series.metric} by set, {len(series.points)} runs"
+    title = f"{series.metric} by set, {count(len(series.points), 'run')}"
     return alt.layer(band, line, point, *_marks(series)).properties(
         width=_WIDTH - 110, height=190, title=_title(title, "band: 95 % interval", series)
     )
@@ -114,7 +115,7 @@ def figure_trends(series: Series, metrics: Sequence[str]) -> alt.ConcatChart:
         chart = _line_chart(series, rows, metric, width=_HALF, height=84, numbered=False)
         words = alt.TitleParams(_with_value(metric, rows), fontSize=12)
         charts.append(chart.properties(title=words))
-    title = f"Every figure, {len(series.points)} runs"
+    title = f"Every figure, {count(len(series.points), 'run')}"
     subtitle = "beside each name the last run; band: 95 % interval; scales do not begin at 0"
     return alt.concat(*charts, columns=2, spacing=18).properties(
         title=alt.TitleParams(title, subtitle=subtitle, offset=16)
@@ -152,7 +153,7 @@ def stages_over_time(series: Series) -> alt.LayerChart:
         )
     )
     latest = sum(series.latest.stages.values())
-    title = f"Where failed cases are lost, {len(series.points)} runs, {latest} in the last"
+    title = f"Where failed cases are lost, {count(len(series.points), 'run')}, {latest} in the last"
     return alt.layer(bars, *_marks(series)).properties(
         width=_WIDTH - 110,
         height=190,
